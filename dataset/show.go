@@ -1,0 +1,65 @@
+package dataset
+
+import (
+	"context"
+	"io"
+)
+
+// Summary is what `pinch dataset info` prints.
+type Summary struct {
+	Root     string  `json:"root"`
+	Version  string  `json:"version"`
+	Robot    string  `json:"robot_type"`
+	FPS      int     `json:"fps"`
+	Episodes int     `json:"episodes"`
+	Present  int     `json:"episodes_present"`
+	Frames   int     `json:"frames"`
+	Seconds  float64 `json:"seconds"`
+	Bytes    int64   `json:"bytes"`
+	Identity string  `json:"identity,omitempty"`
+}
+
+// Summarize reads the summary of the dataset at root.
+func Summarize(root string) (*Summary, error) { return nil, errNotBuilt }
+
+// WriteText prints the summary for people.
+func (s *Summary) WriteText(w io.Writer) error { return errNotBuilt }
+
+// WriteJSON prints the summary for programs.
+func (s *Summary) WriteJSON(w io.Writer) error { return errNotBuilt }
+
+// ViewOptions choose what View writes.
+type ViewOptions struct {
+	// Episodes to show; nil shows all that are present.
+	Episodes []int
+	// Embed puts the videos into the pages instead of beside them.
+	Embed bool
+}
+
+// View writes a folder of self-contained HTML pages (index.html and one page per episode; no network) and returns the
+// path of index.html.
+func View(ctx context.Context, root, out string, o ViewOptions) (string, error) {
+	return "", errNotBuilt
+}
+
+// ExtractOptions choose what Extract writes.
+type ExtractOptions struct {
+	// Progress is called after each episode; may be nil.
+	Progress func(done, total int)
+	WriterOptions
+}
+
+// ExtractResult says what Extract did.
+type ExtractResult struct {
+	// Episodes are the source indices, in the new order.
+	Episodes []int
+	Frames   int
+	// Changes lists what was corrected on the way, one line each.
+	Changes []string
+}
+
+// Extract copies the given episodes (nil: all present ones) of a v2.1 or v3.0 dataset into a new v3.0 dataset at dst.
+// Video packets are copied, not re-encoded; index columns, statistics and tasks are computed anew.
+func Extract(ctx context.Context, src, dst string, episodes []int, o ExtractOptions) (*ExtractResult, error) {
+	return nil, errNotBuilt
+}
