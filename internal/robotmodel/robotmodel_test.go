@@ -1,0 +1,143 @@
+package robotmodel
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// Flange poses at three joint vectors, computed independently from the DH table by the vendor's published convention (six digits).
+var flangeVectors = []struct {
+	q Joints
+	p Vec
+	r [9]float64
+}{
+	{Joints{0, -math.Pi / 4, 0, -3 * math.Pi / 4, 0, math.Pi / 2, math.Pi / 4}, Vec{0.306891, 0, 0.590282},
+		[9]float64{.70711, -.70711, 0, -.70711, -.70711, 0, 0, 0, -1}},
+	{Joints{}, Vec{0.088, 0, 0.926}, [9]float64{1, 0, 0, 0, -1, 0, 0, 0, -1}},
+	{Joints{.1, .2, .3, -1.4, .5, 1.6, .7}, Vec{0.555626, 0.267810, 0.611174},
+		[9]float64{.91429, -.35599, -.19325, -.22300, -.84064, .49356, -.33816, -.40816, -.84797}},
+}
+
+func TestForwardMatchesPublishedVectors(t *testing.T) {
+	arm := FR3()
+	for _, v := range flangeVectors {
+		c := arm.Forward(v.q)
+		f := c.Flange()
+		for i := range v.p {
+			if math.Abs(f.P[i]-v.p[i]) > 1e-6 {
+				t.Errorf("q %v: p[%d] = %.7f, want %.6f", v.q, i, f.P[i], v.p[i])
+			}
+		}
+		for i := range v.r {
+			if math.Abs(f.R[i]-v.r[i]) > 6e-6 { // the vectors carry five digits
+				t.Errorf("q %v: R[%d] = %.6f, want %.5f", v.q, i, f.R[i], v.r[i])
+			}
+		}
+	}
+}
+
+func TestVelocityBoundMatchesPublishedVector(t *testing.T) {
+	l := FR3().Limits
+	q := Joints{0, -math.Pi / 4, 0, -3 * math.Pi / 4, 0, math.Pi / 2, math.Pi / 4}
+	low := Joints{-2.62, -2.0790, -2.62, -2.0480, -5.26, -3.0394, -5.26}
+	for j := range q {
+		if up := l.VelocityUp(j, q[j]); up != l.DQ[j] {
+			t.Errorf("joint %d: upper bound %v, want %v", j+1, up, l.DQ[j])
+		}
+		if got := l.VelocityLow(j, q[j]); math.Abs(got-low[j]) > 5e-5 {
+			t.Errorf("joint %d: lower bound %.5f, want %.4f", j+1, got, low[j])
+		}
+		if got := l.VelocityUp(j, l.QMax[j]); got != 0 {
+			t.Errorf("joint %d: upper bound at the end is %v, want 0", j+1, got)
+		}
+	}
+}
+
+func TestJacobianMatchesFiniteDifferences(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	arm := FR3()
+	const h = 1e-6
+	for trial := 0; trial < 50; trial++ {
+		q := randomJoints(rng, &arm.Limits)
+		c := arm.Forward(q)
+		jac := c.JacobianAt(c.Flange().P, 7)
+		for i := range q {
+			qp, qm := q, q
+			qp[i] += h
+			qm[i] -= h
+			cp, cm := arm.Forward(qp), arm.Forward(qm)
+			w := RotationError(cm.Flange(), cp.Flange())
+			for k := 0; k < 3; k++ {
+				if lin := (cp[7].P[k] - cm[7].P[k]) / (2 * h); math.Abs(lin-jac[k][i]) > 1e-8 {
+					t.Fatalf("trial %d: linear row %d joint %d: %v, finite difference %v", trial, k, i+1, jac[k][i], lin)
+				}
+				if ang := w[k] / (2 * h); math.Abs(ang-jac[k+3][i]) > 1e-8 {
+					t.Fatalf("trial %d: angular row %d joint %d: %v, finite difference %v", trial, k, i+1, jac[k+3][i], ang)
+				}
+			}
+		}
+	}
+}
+
+func TestTransformLaws(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for trial := 0; trial < 200; trial++ {
+		a, b := randomTransform(rng), randomTransform(rng)
+		p := Vec{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}
+		if d := Norm(Sub(a.Mul(b).Apply(p), a.Apply(b.Apply(p)))); d > 1e-12 {
+			t.Fatalf("composition differs from application by %v", d)
+		}
+		if d := Norm(Sub(a.Inverse().Apply(a.Apply(p)), p)); d > 1e-12 {
+			t.Fatalf("inverse differs by %v", d)
+		}
+		back := FromQuat(a.P, a.Quat())
+		for i := range a.R {
+			if math.Abs(back.R[i]-a.R[i]) > 1e-12 {
+				t.Fatalf("quaternion round trip differs: %v, %v", a.R, back.R)
+			}
+		}
+	}
+}
+
+func TestMountPointsFingersDownAtRest(t *testing.T) {
+	arm := FR3()
+	c := arm.Forward(arm.Rest)
+	hand := c.Flange().Mul(FlangeFromHand())
+	for _, w := range []struct {
+		axis, want Vec
+		name       string
+	}{{Vec{1, 0, 0}, Vec{0, 0, -1}, "fingers"}, {Vec{0, 1, 0}, Vec{0, 1, 0}, "left jaw"}, {Vec{0, 0, 1}, Vec{1, 0, 0}, "camera"}} {
+		if got := hand.Rotate(w.axis); Norm(Sub(got, w.want)) > 1e-9 {
+			t.Errorf("%s point along %v at rest, want %v", w.name, got, w.want)
+		}
+	}
+}
+
+func TestFingersOpenOutwardsAndMirror(t *testing.T) {
+	g := YUBI()
+	last := -1.0
+	for a := 0.0; a <= g.OpenRad; a += 0.1 {
+		r, l := g.Tips(a)
+		if r[0] != l[0] || r[1] != -l[1] || r[2] != l[2] {
+			t.Fatalf("angle %v: tips %v and %v are not mirrored", a, r, l)
+		}
+		if gap := l[1] - r[1]; gap <= last {
+			t.Fatalf("angle %v: gap %v does not grow", a, gap)
+		} else {
+			last = gap
+		}
+	}
+}
+
+func randomJoints(rng *rand.Rand, l *Limits) (q Joints) {
+	for j := range q {
+		q[j] = l.QMin[j] + rng.Float64()*(l.QMax[j]-l.QMin[j])
+	}
+	return q
+}
+
+func randomTransform(rng *rand.Rand) Transform {
+	return FromQuat(Vec{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()},
+		[4]float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()})
+}
