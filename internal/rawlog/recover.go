@@ -1,0 +1,121 @@
+package rawlog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/foxglove/mcap/go/mcap"
+)
+
+// Recovery tells what Recover did.
+type Recovery struct {
+	Path     string
+	Changed  bool   // false: the file was complete and healthy, nothing was touched
+	Messages uint64 // messages in the file now
+	Losses   []Loss // what could not be kept
+	Damaged  string // where the original was put, when bytes in its middle were unreadable; else ""
+}
+
+// Recover makes a cut or damaged log a complete MCAP file with index and footer, keeping every readable message with its
+// channel, sequence number and times. It writes a temporary file beside the log, syncs it and renames it over the log, so the
+// log is never in a worse state than before. When more than an unfinished tail is unreadable, the original is kept as
+// <name>.damaged. MCAP attachments and metadata records (we write none) are not carried over.
+func Recover(path string) (Recovery, error) {
+	r, err := Open(path)
+	if err != nil {
+		return Recovery{}, fmt.Errorf("recover: %w", err)
+	}
+	defer r.Close()
+	rec := Recovery{Path: path, Messages: r.info.Messages}
+	if r.info.Complete && len(r.info.Losses) == 0 {
+		return rec, nil
+	}
+	for _, l := range r.info.Losses {
+		if l.Bytes > 0 {
+			rec.Losses = append(rec.Losses, l)
+		}
+	}
+	tmp := path + ".recover.tmp"
+	if err := rewrite(r, tmp); err != nil {
+		_ = os.Remove(tmp)
+		return Recovery{}, fmt.Errorf("recover %s (it is untouched): %w", path, err)
+	}
+	if middleLost(r) {
+		rec.Damaged = path + ".damaged"
+		if err := os.Link(path, rec.Damaged); err != nil && !errors.Is(err, os.ErrExist) {
+			_ = os.Remove(tmp)
+			return Recovery{}, fmt.Errorf("recover %s (it is untouched): keep the original: %w", path, err)
+		}
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		_ = os.Remove(tmp)
+		return Recovery{}, fmt.Errorf("recover %s (it is untouched): %w", path, err)
+	}
+	rec.Changed = true
+	return rec, syncDir(filepath.Dir(path))
+}
+
+// middleLost is true when unreadable bytes are followed by readable ones, which a killed writer does not leave behind.
+func middleLost(r *Reader) bool {
+	for _, l := range r.info.Losses {
+		if l.Bytes > 0 && l.Offset+l.Bytes < r.scan.size {
+			return true
+		}
+	}
+	return false
+}
+
+// rewrite copies every readable message of r to a new file at tmp.
+func rewrite(r *Reader, tmp string) error {
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	out, err := newOutput(tmp, f, r.info.Library)
+	if err != nil {
+		_ = f.Close()
+		return err
+	}
+	err = copyMessages(r, out)
+	return errors.Join(err, out.close(err == nil))
+}
+
+func copyMessages(r *Reader, out *output) error {
+	c := newChunk()
+	declareAll(r, c)
+	limit := WriterOptions{}.filled().ChunkBytes
+	for m, err := range r.Messages() {
+		var loss *Loss
+		if errors.As(err, &loss) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.add(uint16(m.Channel.ID), m.Sequence, uint64(m.LogTime), uint64(m.PublishTime), m.Data)
+		if len(c.records) >= limit {
+			if err := out.writeChunk(c); err != nil {
+				return err
+			}
+			c.reset()
+		}
+	}
+	return out.writeChunk(c)
+}
+
+// declareAll puts the declarations of all channels before the first message.
+func declareAll(r *Reader, c *chunk) {
+	schemas := map[string]*mcap.Schema{}
+	for _, ch := range r.info.Channels {
+		s := schemas[ch.Schema.Name]
+		if s == nil {
+			s = &mcap.Schema{ID: uint16(len(schemas) + 1), Name: ch.Schema.Name, Encoding: ch.Schema.Encoding, Data: ch.Schema.Data}
+			schemas[ch.Schema.Name] = s
+		}
+		c.declare(s, &mcap.Channel{
+			ID: uint16(ch.ID), SchemaID: s.ID, Topic: ch.Topic, MessageEncoding: ch.MessageEncoding, Metadata: ch.Metadata,
+		})
+	}
+}
