@@ -123,14 +123,14 @@ func RowDeltas(poses []Pose, ref Reference, timing Timing) []Delta {
 	}
 	out := make([]Delta, len(poses))
 	for i, p := range poses {
-		a, b := p, p
 		switch {
 		case timing == Previous && i > 0:
-			a = poses[i-1]
+			out[i] = Between(poses[i-1], p, ref, timing)
 		case timing == Next && i+1 < len(poses):
-			b = poses[i+1]
+			out[i] = Between(p, poses[i+1], ref, timing)
+		default:
+			out[i] = Delta{Rot: IdentityQuat, Ref: ref, Timing: timing}
 		}
-		out[i] = Between(a, b, ref, timing)
 	}
 	return out
 }
