@@ -1,0 +1,50 @@
+package policy
+
+// Manifest is manifest.json of a checkpoint: everything but the weights. Each field is required; a checkpoint that lacks one
+// does not load.
+type Manifest struct {
+	Format         string          `json:"format"`        // pinch-policy-v1
+	Step           int             `json:"step"`          // training steps done
+	Checkpoint     string          `json:"checkpoint"`    // identity: hash of the weights and of all fields below
+	Architecture   Architecture    `json:"architecture"`  // widths and depths
+	Spec           Spec            `json:"spec"`          // inputs, outputs, horizon, stride
+	SpecHash       string          `json:"spec_hash"`     // Spec.Hash
+	CameraOrder    []string        `json:"camera_order"`  // features, in the order of the context
+	GeometryHash   string          `json:"geometry_hash"` // Spec.GeometryHash
+	Normalisation  Stats           `json:"normalisation"`
+	Tokenizer      Tokenizer       `json:"tokenizer"`
+	TimeConvention string          `json:"time_convention"` // noise_at_one: see the package comment
+	Action         ActionMeaning   `json:"action"`
+	Data           Provenance      `json:"data"`
+	Files          map[string]File `json:"files"` // weights, by file name
+}
+
+// Tokenizer identifies the text form.
+type Tokenizer struct {
+	Name string `json:"name"`
+	Hash string `json:"hash"`
+}
+
+// ActionMeaning says what the rows of an answer mean, for servers and clients.
+type ActionMeaning struct {
+	Dim           int     `json:"dim"` // columns of an answer
+	RateHz        float64 `json:"rate_hz"`
+	PoseReference string  `json:"pose_reference"` // body; empty without poses
+	PoseTiming    string  `json:"pose_timing"`    // next; empty without poses
+}
+
+// Provenance says which data a policy was trained on.
+type Provenance struct {
+	Identity      string   `json:"identity"` // content hash of the dataset
+	Name          string   `json:"name"`     // folder name, for people
+	TrainEpisodes []int    `json:"train_episodes"`
+	ValEpisodes   []int    `json:"val_episodes"` // may be empty
+	Rows          int      `json:"rows"`         // training rows
+	Prompts       []string `json:"prompts"`      // instructions seen in training, sorted
+}
+
+// File is one weight file beside the manifest.
+type File struct {
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}

@@ -1,0 +1,244 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pinch-robotics/pinch/frames"
+)
+
+// Column is a numeric dataset feature that a Spec reads.
+type Column struct {
+	Feature string
+	Dim     int // numbers of one row
+}
+
+// Columns lists the numeric features that the Spec reads, each once, state first.
+func (s Spec) Columns() []Column {
+	var cols []Column
+	add := func(name string, dim int) {
+		if !slices.ContainsFunc(cols, func(c Column) bool { return c.Feature == name }) {
+			cols = append(cols, Column{name, dim})
+		}
+	}
+	for _, in := range s.State {
+		add(in.Feature, in.SourceDim)
+	}
+	for _, out := range s.Action {
+		add(out.Feature, out.SourceDim)
+		if out.Representation == DeltaToState {
+			add(out.StateFeature, out.SourceDim)
+		}
+	}
+	return cols
+}
+
+// Episode gives the numbers of one episode: feature name to Length*dim numbers, row after row.
+type Episode struct {
+	Length  int
+	Columns map[string][]float64
+}
+
+// row gives the dim numbers of one row of a feature.
+func (e Episode) row(feature string, dim, t int) ([]float64, error) {
+	col, ok := e.Columns[feature]
+	if !ok {
+		return nil, fmt.Errorf("episode has no column %q", feature)
+	}
+	if len(col) != e.Length*dim {
+		return nil, fmt.Errorf("column %q has %d numbers, want %d rows of %d", feature, len(col), e.Length, dim)
+	}
+	if t < 0 || t >= e.Length {
+		return nil, fmt.Errorf("row %d of column %q: the episode has rows 0 to %d", t, feature, e.Length-1)
+	}
+	return col[t*dim : (t+1)*dim], nil
+}
+
+// EncodeState writes the state vector of row t of an episode to dst (StateDim numbers, not normalised).
+func (s Spec) EncodeState(dst []float64, e Episode, t int) error {
+	return s.encodeState(dst, func(in Input) ([]float64, error) { return e.row(in.Feature, in.SourceDim, t) })
+}
+
+// EncodeStateValues is EncodeState for an observation: feature name to one row of numbers.
+func (s Spec) EncodeStateValues(dst []float64, values map[string][]float64) error {
+	return s.encodeState(dst, func(in Input) ([]float64, error) {
+		v, ok := values[in.Feature]
+		if !ok {
+			return nil, fmt.Errorf("observation lacks %q", in.Feature)
+		}
+		if len(v) != in.SourceDim {
+			return nil, fmt.Errorf("observation %q has %d numbers, want %d", in.Feature, len(v), in.SourceDim)
+		}
+		return v, nil
+	})
+}
+
+func (s Spec) encodeState(dst []float64, row func(Input) ([]float64, error)) error {
+	if len(dst) != s.StateDim() {
+		return fmt.Errorf("state vector has room for %d numbers, want %d", len(dst), s.StateDim())
+	}
+	for _, in := range s.State {
+		v, err := row(in)
+		if err != nil {
+			return err
+		}
+		if in.Representation == PoseRot6D {
+			p, err := poseOf(v)
+			if err != nil {
+				return fmt.Errorf("%q: %w", in.Feature, err)
+			}
+			putPose(dst, p)
+		} else {
+			if err := checkFinite(v); err != nil {
+				return fmt.Errorf("%q: %w", in.Feature, err)
+			}
+			copy(dst, v)
+		}
+		dst = dst[in.Dim():]
+	}
+	return nil
+}
+
+// EncodeTargets writes the chunk after row t of an episode to dst (Horizon*ActionDim numbers, not normalised) and says in
+// valid (Horizon) which steps lie inside the episode. Steps beyond its end are left zero and invalid: they are never trained on.
+func (s Spec) EncodeTargets(dst []float64, valid []bool, e Episode, t int) error {
+	if len(dst) != s.Horizon*s.ActionDim() || len(valid) != s.Horizon {
+		return fmt.Errorf("chunk has room for %d numbers and %d steps, want %d and %d", len(dst), len(valid), s.Horizon*s.ActionDim(), s.Horizon)
+	}
+	clear(dst)
+	for k := range s.Horizon {
+		at := t + s.Row(k)
+		valid[k] = at < e.Length
+		if !valid[k] {
+			continue
+		}
+		row := dst[k*s.ActionDim() : (k+1)*s.ActionDim()]
+		for _, out := range s.Action {
+			if err := out.encode(row, e, t, at); err != nil {
+				return fmt.Errorf("action %q, row %d: %w", out.Name, at, err)
+			}
+			row = row[out.Dim():]
+		}
+	}
+	return nil
+}
+
+// encode writes the output's numbers of row at, seen from the observation in row t.
+func (out Output) encode(dst []float64, e Episode, t, at int) error {
+	v, err := e.row(out.Feature, out.SourceDim, at)
+	if err != nil {
+		return err
+	}
+	switch out.Representation {
+	case ChunkPoseRot6D:
+		from, err := e.row(out.Feature, out.SourceDim, t)
+		if err != nil {
+			return err
+		}
+		originFromThen, err := poseOf(v)
+		if err != nil {
+			return err
+		}
+		originFromNow, err := poseOf(from)
+		if err != nil {
+			return err
+		}
+		putPose(dst, originFromNow.Inv().Mul(originFromThen))
+		return nil
+	case DeltaToState:
+		base, err := e.row(out.StateFeature, out.SourceDim, t)
+		if err != nil {
+			return err
+		}
+		for i := range v {
+			dst[i] = v[i] - base[i]
+		}
+	default:
+		copy(dst, v)
+	}
+	return checkFinite(dst[:len(v)])
+}
+
+// DecodeAbsolute turns a chunk (Horizon*ActionDim numbers, not normalised) into absolute numbers: Absolute outputs as they
+// are, DeltaToState outputs with the observed state added. Pose outputs have no absolute form here; see StepDeltas.
+func (s Spec) DecodeAbsolute(chunk []float64, values map[string][]float64) ([]float64, error) {
+	out := slices.Clone(chunk)
+	col := 0
+	for _, o := range s.Action {
+		switch o.Representation {
+		case ChunkPoseRot6D:
+			return nil, fmt.Errorf("action %q is a pose seen from the observation and has no absolute numbers", o.Name)
+		case DeltaToState:
+			base, ok := values[o.StateFeature]
+			if !ok || len(base) != o.SourceDim {
+				return nil, fmt.Errorf("observation lacks %q with %d numbers, which action %q is relative to", o.StateFeature, o.SourceDim, o.Name)
+			}
+			for k := range s.Horizon {
+				for i := range o.SourceDim {
+					out[k*s.ActionDim()+col+i] += base[i]
+				}
+			}
+		}
+		col += o.Dim()
+	}
+	return out, nil
+}
+
+// StepDeltas turns a chunk (Horizon*ActionDim numbers, not normalised) into the rows that a server sends: for each pose output
+// seven numbers, the body motion from the step before (step -1 is the pose at the observation; reference body, timing next),
+// then the columns of all other outputs. For the umi preset these are UMI Arena's 16 columns. Rotations are made orthonormal.
+func (s Spec) StepDeltas(chunk []float64) ([][]float64, error) {
+	if len(chunk) != s.Horizon*s.ActionDim() {
+		return nil, fmt.Errorf("chunk has %d numbers, want %d steps of %d", len(chunk), s.Horizon, s.ActionDim())
+	}
+	rows := make([][]float64, s.Horizon)
+	col := 0
+	for _, o := range s.Action {
+		if o.Representation == ChunkPoseRot6D {
+			before := frames.Identity
+			for k := range rows {
+				now, err := poseFromNetwork(chunk[k*s.ActionDim()+col:][:rot6dPoseDim])
+				if err != nil {
+					return nil, fmt.Errorf("action %q, step %d: %w", o.Name, k, err)
+				}
+				d := frames.Between(before, now, frames.BodyPrevious, frames.Next).ArrayXYZXYZW()
+				rows[k] = append(rows[k], d[:]...)
+				before = now
+			}
+		}
+		col += o.Dim()
+	}
+	col = 0
+	for _, o := range s.Action {
+		if o.Representation != ChunkPoseRot6D {
+			for k := range rows {
+				rows[k] = append(rows[k], chunk[k*s.ActionDim()+col:][:o.Dim()]...)
+			}
+		}
+		col += o.Dim()
+	}
+	return rows, nil
+}
+
+func poseOf(v []float64) (frames.Pose, error) { return frames.PoseFromXYZXYZW([7]float64(v)) }
+
+// putPose writes x y z and the first two rows of the rotation matrix, the network's form of a pose.
+func putPose(dst []float64, p frames.Pose) {
+	dst[0], dst[1], dst[2] = p.Pos.X, p.Pos.Y, p.Pos.Z
+	r := p.Rot.Rot6DRows()
+	copy(dst[3:rot6dPoseDim], r[:])
+}
+
+// poseFromNetwork is the inverse of putPose for numbers that are only nearly a rotation.
+func poseFromNetwork(v []float64) (frames.Pose, error) {
+	q, err := frames.Rot6DRows(v[3:rot6dPoseDim]).Quat()
+	if err != nil {
+		return frames.Pose{}, err
+	}
+	p := frames.Pose{Rot: q}
+	p.Pos.X, p.Pos.Y, p.Pos.Z = v[0], v[1], v[2]
+	if !p.Finite() {
+		return frames.Pose{}, fmt.Errorf("position %v: %w", v[:3], frames.ErrNotFinite)
+	}
+	return p, nil
+}
