@@ -1,0 +1,291 @@
+package pq
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// File is an open Parquet file. Safe for concurrent use.
+type File struct {
+	path string
+	f    *os.File
+	pf   *parquet.File
+}
+
+// Info describes one top-level column of a file.
+type Info struct {
+	// Name of the column.
+	Name string
+	// Type is the Go name of the leaf type: float32, float64, int32, int64, bool, string; "struct" for a group with
+	// several leaves and "other" for the rest.
+	Type string
+	// Depth counts nested lists: 0 for a scalar.
+	Depth int
+}
+
+// Open opens the Parquet file at path and reads its footer.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	pf, err := openParquet(f, st.Size())
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("read parquet footer of %s: %w", path, err)
+	}
+	return &File{path: path, f: f, pf: pf}, nil
+}
+
+// openParquet turns a panic of the decoder on a broken footer into an error.
+func openParquet(r io.ReaderAt, size int64) (pf *parquet.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("broken footer: %v", p)
+		}
+	}()
+	return parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.f.Close() }
+
+// Rows is the number of rows.
+func (f *File) Rows() int { return int(f.pf.NumRows()) }
+
+// RowGroups lists the number of rows of each row group.
+func (f *File) RowGroups() []int {
+	var n []int
+	for _, g := range f.pf.RowGroups() {
+		n = append(n, int(g.NumRows()))
+	}
+	return n
+}
+
+// Metadata returns a key-value entry of the footer.
+func (f *File) Metadata(key string) (string, bool) { return f.pf.Lookup(key) }
+
+// Columns lists the top-level columns in file order.
+func (f *File) Columns() []Info {
+	var infos []Info
+	for _, c := range f.pf.Root().Columns() {
+		leaf, depth := descend(c)
+		info := Info{Name: c.Name(), Depth: depth, Type: "struct"}
+		if leaf != nil {
+			info.Type = typeName(leaf)
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// Has reports whether there is a column of that name.
+func (f *File) Has(name string) bool { return f.pf.Root().Column(name) != nil }
+
+// descend walks to the only leaf under c, counting list levels; nil when there are several leaves.
+func descend(c *parquet.Column) (leaf *parquet.Column, depth int) {
+	for !c.Leaf() {
+		if len(c.Columns()) != 1 {
+			return nil, depth
+		}
+		c = c.Columns()[0]
+		if c.Repeated() {
+			depth++
+		}
+	}
+	return c, depth
+}
+
+func typeName(leaf *parquet.Column) string {
+	switch leaf.Type().Kind() {
+	case parquet.Boolean:
+		return "bool"
+	case parquet.Int32:
+		return "int32"
+	case parquet.Int64:
+		return "int64"
+	case parquet.Float:
+		return "float32"
+	case parquet.Double:
+		return "float64"
+	case parquet.ByteArray:
+		return "string"
+	}
+	return "other"
+}
+
+// Data is part of a column as read.
+type Data struct {
+	// Values of the leaves in order, zero where null: []float32, []float64, []int32, []int64, []bool or []string.
+	Values any
+	// Starts[r] is where row r begins in Values; len is rows+1.
+	Starts []int
+	// Null lists rows that are null or hold a null, in order.
+	Null []int
+}
+
+// Read reads rows [from, to) of a column.
+func (f *File) Read(name string, from, to int) (d *Data, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the decoder panics on some broken pages
+			d, err = nil, fmt.Errorf("column %q of %s is damaged: %v", name, f.path, p)
+		}
+	}()
+	if from < 0 || to < from || to > f.Rows() {
+		return nil, fmt.Errorf("rows %d to %d of %s, which has %d", from, to, f.path, f.Rows())
+	}
+	c := f.pf.Root().Column(name)
+	if c == nil {
+		return nil, fmt.Errorf("%s has no column %q", f.path, name)
+	}
+	leaf, _ := descend(c)
+	if leaf == nil || typeName(leaf) == "other" {
+		return nil, fmt.Errorf("column %q of %s is no scalar or list", name, f.path)
+	}
+	a := newAppender(leaf)
+	if err := f.scan(leaf, from, to, a); err != nil {
+		return nil, fmt.Errorf("read column %q of %s: %w", name, f.path, err)
+	}
+	if len(a.starts) != to-from {
+		return nil, fmt.Errorf("column %q of %s gives %d rows, want %d", name, f.path, len(a.starts), to-from)
+	}
+	return &Data{Values: a.values(), Starts: append(a.starts, a.n), Null: a.null}, nil
+}
+
+// scan feeds the values of rows [from, to) to a.
+func (f *File) scan(leaf *parquet.Column, from, to int, a *appender) error {
+	first := 0
+	for _, g := range f.pf.RowGroups() {
+		n := int(g.NumRows())
+		lo, hi := max(from-first, 0), min(to-first, n)
+		if lo < hi {
+			if err := scanChunk(g.ColumnChunks()[leaf.Index()], lo, hi, a); err != nil {
+				return err
+			}
+		}
+		first += n
+	}
+	return nil
+}
+
+func scanChunk(chunk parquet.ColumnChunk, lo, hi int, a *appender) error {
+	pages := chunk.Pages()
+	defer pages.Close()
+	if lo > 0 {
+		if err := pages.SeekToRow(int64(lo)); err != nil {
+			return err
+		}
+	}
+	a.left = hi - lo
+	buf := make([]parquet.Value, 512)
+	for {
+		page, err := pages.ReadPage()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		done, err := a.page(page, buf)
+		parquet.Release(page)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// appender collects leaf values row by row.
+type appender struct {
+	kind   parquet.Kind
+	def    int // definition level of a present value
+	n      int
+	left   int // rows still wanted from this chunk
+	starts []int
+	null   []int
+	f32    []float32
+	f64    []float64
+	i32    []int32
+	i64    []int64
+	b      []bool
+	s      []string
+}
+
+func newAppender(leaf *parquet.Column) *appender {
+	return &appender{kind: leaf.Type().Kind(), def: leaf.MaxDefinitionLevel()}
+}
+
+// page appends the values of one page; done when the wanted rows are complete.
+func (a *appender) page(page parquet.Page, buf []parquet.Value) (done bool, err error) {
+	values := page.Values()
+	for {
+		n, err := values.ReadValues(buf)
+		for _, v := range buf[:n] {
+			if v.RepetitionLevel() == 0 {
+				if a.left == 0 {
+					return true, nil
+				}
+				a.left--
+				a.starts = append(a.starts, a.n)
+			}
+			a.add(v)
+		}
+		if errors.Is(err, io.EOF) || n == 0 && err == nil {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+func (a *appender) add(v parquet.Value) {
+	if v.IsNull() {
+		// A present but empty list adds no element; anything else that stops short is a null.
+		if v.DefinitionLevel() == a.def-2 && a.def >= 3 {
+			return
+		}
+		if row := len(a.starts) - 1; len(a.null) == 0 || a.null[len(a.null)-1] != row {
+			a.null = append(a.null, row)
+		}
+	}
+	a.n++
+	switch a.kind {
+	case parquet.Float:
+		a.f32 = append(a.f32, v.Float())
+	case parquet.Double:
+		a.f64 = append(a.f64, v.Double())
+	case parquet.Int32:
+		a.i32 = append(a.i32, v.Int32())
+	case parquet.Int64:
+		a.i64 = append(a.i64, v.Int64())
+	case parquet.Boolean:
+		a.b = append(a.b, v.Boolean())
+	default:
+		a.s = append(a.s, string(v.ByteArray()))
+	}
+}
+
+func (a *appender) values() any {
+	switch a.kind {
+	case parquet.Float:
+		return a.f32
+	case parquet.Double:
+		return a.f64
+	case parquet.Int32:
+		return a.i32
+	case parquet.Int64:
+		return a.i64
+	case parquet.Boolean:
+		return a.b
+	}
+	return a.s
+}

@@ -1,0 +1,56 @@
+//go:build libav
+
+package video
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The native decoder and the ffmpeg program must give the same bytes, at any place, at full size and scaled.
+func TestNativeDecoderEqualsProgram(t *testing.T) {
+	needFFmpeg(t)
+	for name, args := range map[string]string{
+		"h264g2": "-c:v libx264 -bf 0 -g 2 -tune fastdecode", "h264g30b": "-c:v libx264 -bf 3 -g 30", "av1g2": "-c:v libsvtav1 -preset 12 -g 2",
+		"av1g30": "-c:v libsvtav1 -preset 12 -g 30", "hevc": "-c:v libx265 -x265-params log-level=none -g 10", "mpeg4": "-c:v mpeg4 -g 12", "mjpeg": "-c:v mjpeg -pix_fmt yuvj420p",
+	} {
+		path := filepath.Join(t.TempDir(), name+".mp4")
+		all := []string{"-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=30:duration=2"}
+		if !strings.Contains(args, "pix_fmt") {
+			args += " -pix_fmt yuv420p"
+		}
+		if out, err := exec.Command("ffmpeg", append(append(all, strings.Fields(args)...), path)...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", name, err, out)
+		}
+		for _, size := range [][2]int{{0, 0}, {112, 84}} {
+			o := ReaderOptions{Width: size[0], Height: size[1]}
+			r, err := Open(path, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, h := r.Size()
+			cli := newCLIDecoder(path, r.Info(), w, h)
+			a, b := make([]byte, w*h*3), make([]byte, w*h*3)
+			want := map[int][]byte{}
+			for i := range r.Frames() {
+				if err := cli.frame(i, b); err != nil {
+					t.Fatal(err)
+				}
+				want[i] = bytes.Clone(b)
+			}
+			for _, i := range []int{59, 0, 1, 2, 31, 30, 29, 45, 47, 58, 59, 12, 13, 14, 15, 16, 0} {
+				if err := r.Frame(i, a); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(a, want[i]) {
+					t.Errorf("%s %v: frame %d differs by %.3f levels on average", name, size, i, meanError(a, want[i]))
+				}
+			}
+			cli.close()
+			r.Close()
+		}
+	}
+}
