@@ -131,12 +131,20 @@ func (s Spec) LastRow() int { return s.Row(s.Horizon - 1) }
 // Hash identifies the transform from dataset rows to network values: everything in the Spec. Statistics carry it, so that
 // numbers measured for another horizon, stride, frame or representation are refused.
 func (s Spec) Hash() string {
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(s.canonical())
 	if err != nil {
 		panic(err) // strings and integers always marshal
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
+}
+
+// canonical has empty lists instead of nil ones, which JSON would tell apart.
+func (s Spec) canonical() Spec {
+	s.Cameras = append([]Camera{}, s.Cameras...)
+	s.State = append([]Input{}, s.State...)
+	s.Action = append([]Output{}, s.Action...)
+	return s
 }
 
 // GeometryHash identifies the image geometry of all cameras in their order.

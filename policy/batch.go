@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Batch holds the host side of a training graph's inputs: B samples with K noise draws each. Samples may be filled from
+// several goroutines, each its own.
+type Batch struct {
+	Samples, Draws int
+
+	patches, state, pool   []float32
+	tokens                 []int32
+	mask                   []bool
+	noisy, time, target    []float32
+	weight                 []float32
+	attend                 []bool
+	spec                   Spec
+	arch                   Architecture
+	patchLen, chunk, time1 int
+}
+
+// NewBatch makes room for a batch.
+func NewBatch(s Spec, a Architecture, samples, draws int) *Batch {
+	b := &Batch{Samples: samples, Draws: draws, spec: s, arch: a}
+	cols, rows := a.grid(s)
+	b.patchLen = cols * rows * a.patchDim()
+	b.chunk = s.Horizon * s.ActionDim()
+	b.time1 = s.Horizon * a.TimeDim
+	b.patches = make([]float32, samples*len(s.Cameras)*b.patchLen)
+	b.state = make([]float32, samples*s.StateDim())
+	b.tokens = make([]int32, samples*s.Prompt.MaxTokens)
+	b.mask = make([]bool, samples*s.Prompt.MaxTokens)
+	b.pool = make([]float32, samples*s.Prompt.MaxTokens)
+	n := samples * draws
+	b.noisy, b.target = make([]float32, n*b.chunk), make([]float32, n*b.chunk)
+	b.time, b.weight = make([]float32, n*b.time1), make([]float32, n*s.Horizon)
+	b.attend = make([]bool, n*s.Horizon)
+	return b
+}
+
+// SetImage fills a camera (place in Spec.Cameras) of sample i with an image in the Spec's geometry.
+func (b *Batch) SetImage(i, camera int, pix []byte) error {
+	g := b.spec.Cameras[camera].Geometry
+	if len(pix) != g.Width*g.Height*3 {
+		return fmt.Errorf("image %q has %d bytes, want %d x %d x 3", b.spec.Cameras[camera].Feature, len(pix), g.Width, g.Height)
+	}
+	at := (i*len(b.spec.Cameras) + camera) * b.patchLen
+	b.arch.Patches(b.patches[at:at+b.patchLen], pix, g.Width, g.Height)
+	return nil
+}
+
+// BlankImages makes all pictures of sample i mid grey: what a policy sees that is denied its cameras.
+func (b *Batch) BlankImages(i int) {
+	n := len(b.spec.Cameras) * b.patchLen
+	clear(b.patches[i*n : (i+1)*n])
+}
+
+// State gives the window of sample i's normalised state, to be written.
+func (b *Batch) State(i int) []float32 {
+	n := b.spec.StateDim()
+	return b.state[i*n : (i+1)*n]
+}
+
+// SetPrompt tokenises the instruction of sample i.
+func (b *Batch) SetPrompt(i int, text string) error {
+	t := b.spec.Prompt.MaxTokens
+	n, err := Tokenize(b.tokens[i*t:(i+1)*t], text)
+	if err != nil {
+		return err
+	}
+	for j := range t {
+		on := j < n
+		b.mask[i*t+j], b.pool[i*t+j] = on, 0
+		if on {
+			b.pool[i*t+j] = 1 / float32(n)
+		}
+	}
+	return nil
+}
+
+// SetChunk draws K times and noises for sample i's normalised chunk (Horizon*ActionDim). Steps that are not valid get weight 0
+// and are hidden from attention, so nothing they hold reaches the loss or a gradient. The K times are spread: draw k
+// lies in the k-th of K equal parts of the time distribution.
+func (b *Batch) SetChunk(i int, action []float32, valid []bool, rng *rand.Rand) {
+	h := b.spec.Horizon
+	for k := range b.Draws {
+		j := i*b.Draws + k
+		t := flowTime((float64(k) + rng.Float64()) / float64(b.Draws))
+		noisyChunk(b.noisy[j*b.chunk:(j+1)*b.chunk], b.target[j*b.chunk:(j+1)*b.chunk], action, t, rng)
+		features := b.time[j*b.time1 : (j+1)*b.time1]
+		TimeFeatures(features[:b.arch.TimeDim], t)
+		for s := 1; s < h; s++ {
+			copy(features[s*b.arch.TimeDim:], features[:b.arch.TimeDim])
+		}
+		for s, ok := range valid {
+			b.attend[j*h+s], b.weight[j*h+s] = ok, 0
+			if ok {
+				b.weight[j*h+s] = 1
+			}
+		}
+	}
+}

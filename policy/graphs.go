@@ -1,0 +1,170 @@
+package policy
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/pinch-robotics/pinch/policy/op"
+)
+
+// Training is the graph of one optimiser step without the optimiser: a batch of B samples with K noise draws each. The caller
+// fills the inputs (see Batch), runs an engine over Outputs and reads Loss and Gradients.
+type Training struct {
+	Graph *gorgonia.ExprGraph
+
+	Patches   *op.Node // [B, C*N, window*window*3], levels scaled to -1..1; nil without cameras
+	State     *op.Node // [B, state]; nil without state
+	Tokens    *op.Node // [B, T] int32
+	TokenMask *op.Node // [B, 1, T] bool
+	TokenPool *op.Node // [B, T, 1]
+	Noisy     *op.Node // [B, K*H, A] x(t)
+	Time      *op.Node // [B, K*H, F] features of the flow time of each token
+	Target    *op.Node // [B, K*H, A] noise - action
+	Weight    *op.Node // [B, K*H] 1 at valid steps, 0 at padding
+	Attend    *op.Node // [B*K, 1, H] bool, false at padding
+
+	Velocity  *op.Node // [B, K*H, A] prediction
+	Loss      *op.Node // bare scalar: squared error summed over valid steps, divided by the number of valid scalars
+	Params    []*op.Node
+	Gradients []*op.Node // one per parameter, its shape
+
+	info []ParamInfo
+}
+
+// Outputs lists what an engine has to compute: the loss, then the gradients.
+func (t *Training) Outputs() gorgonia.Nodes { return append(gorgonia.Nodes{t.Loss}, t.Gradients...) }
+
+// BuildTraining builds the training graph.
+func BuildTraining(s Spec, a Architecture, batch, draws int) (*Training, error) {
+	t, n, err := buildLoss(s, a, batch, draws)
+	if err != nil {
+		return nil, err
+	}
+	err = op.Build(func() { t.Gradients = op.Grad(t.Loss, t.Params...) })
+	if err != nil {
+		return nil, fmt.Errorf("training graph: %w", err)
+	}
+	t.info = n.info
+	return t, nil
+}
+
+// BuildLoss is BuildTraining without gradients, for validation.
+func BuildLoss(s Spec, a Architecture, batch, draws int) (*Training, error) {
+	t, n, err := buildLoss(s, a, batch, draws)
+	if err != nil {
+		return nil, err
+	}
+	t.info = n.info
+	return t, nil
+}
+
+func buildLoss(s Spec, a Architecture, batch, draws int) (*Training, *network, error) {
+	if err := s.Check(); err != nil {
+		return nil, nil, err
+	}
+	if err := a.Check(s); err != nil {
+		return nil, nil, err
+	}
+	n := newNetwork(s, a)
+	t := &Training{Graph: n.graph}
+	err := op.Build(func() {
+		o := n.observe(batch)
+		t.Patches, t.State, t.Tokens, t.TokenMask, t.TokenPool = o.patches, o.state, o.tokens, o.mask, o.pool
+		rows := draws * s.Horizon
+		t.Noisy = op.Input(n.graph, op.Float32, "in.noisy", batch, rows, s.ActionDim())
+		t.Time = op.Input(n.graph, op.Float32, "in.time", batch, rows, a.TimeDim)
+		t.Target = op.Input(n.graph, op.Float32, "in.target", batch, rows, s.ActionDim())
+		t.Weight = op.Input(n.graph, op.Float32, "in.weight", batch, rows)
+		t.Attend = op.Input(n.graph, op.Bool, "in.attend", batch*draws, 1, s.Horizon)
+
+		context, summary := n.encode(o, batch)
+		t.Velocity = n.velocity(t.Noisy, t.Time, summary, t.Attend, n.remember(context), batch, draws)
+		t.Loss = op.MaskedMSE(t.Velocity, t.Target, t.Weight)
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("policy graph: %w", err)
+	}
+	for _, p := range n.info {
+		t.Params = append(t.Params, n.params[p.Name])
+	}
+	return t, n, nil
+}
+
+// encoderGraph computes what depends on the observation only: the summary and, per action block, keys and values.
+type encoderGraph struct {
+	*network
+	in      observation
+	summary *op.Node
+	memory  memory
+}
+
+func buildEncoder(s Spec, a Architecture) (*encoderGraph, error) {
+	e := &encoderGraph{network: newNetwork(s, a)}
+	err := op.Build(func() {
+		e.in = e.observe(1)
+		var context *op.Node
+		context, e.summary = e.encode(e.in, 1)
+		e.memory = e.remember(context)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoder graph: %w", err)
+	}
+	return e, nil
+}
+
+func (e *encoderGraph) outputs() gorgonia.Nodes {
+	out := gorgonia.Nodes{e.summary}
+	out = append(out, e.memory.keys...)
+	return append(out, e.memory.values...)
+}
+
+// stepGraph computes the velocity of one Euler step from a remembered observation.
+type stepGraph struct {
+	*network
+	x, time, summary *op.Node
+	memory           memory
+	out              *op.Node
+}
+
+func buildStep(s Spec, a Architecture) (*stepGraph, error) {
+	g := &stepGraph{network: newNetwork(s, a)}
+	err := op.Build(func() {
+		g.x = op.Input(g.graph, op.Float32, "in.noisy", 1, s.Horizon, s.ActionDim())
+		g.time = op.Input(g.graph, op.Float32, "in.time", 1, s.Horizon, a.TimeDim)
+		g.summary = op.Input(g.graph, op.Float32, "in.summary", 1, a.Dim)
+		for i := range a.Depth {
+			g.memory.keys = append(g.memory.keys, op.Input(g.graph, op.Float32, fmt.Sprintf("in.keys.%d", i), 1, g.contextTokens(), a.Dim))
+			g.memory.values = append(g.memory.values, op.Input(g.graph, op.Float32, fmt.Sprintf("in.values.%d", i), 1, g.contextTokens(), a.Dim))
+		}
+		g.out = g.velocity(g.x, g.time, g.summary, nil, g.memory, 1, 1)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("step graph: %w", err)
+	}
+	return g, nil
+}
+
+// Feed is the value of one input node: []float32, []int32 or []bool in the node's shape, row-major.
+type Feed struct {
+	Node  *op.Node
+	Value any
+}
+
+// feeds pairs the observation's nodes with a batch.
+func (o observation) feeds(b *Batch) []Feed {
+	f := []Feed{{o.tokens, b.tokens}, {o.mask, b.mask}, {o.pool, b.pool}}
+	if o.patches != nil {
+		f = append(f, Feed{o.patches, b.patches})
+	}
+	if o.state != nil {
+		f = append(f, Feed{o.state, b.state})
+	}
+	return f
+}
+
+// Feeds pairs every input of the training graph with a batch of its size.
+func (t *Training) Feeds(b *Batch) []Feed {
+	o := observation{t.Patches, t.State, t.Tokens, t.TokenMask, t.TokenPool}
+	return append(o.feeds(b), Feed{t.Noisy, b.noisy}, Feed{t.Time, b.time}, Feed{t.Target, b.target}, Feed{t.Weight, b.weight}, Feed{t.Attend, b.attend})
+}
