@@ -110,7 +110,7 @@ func NewCondition(split Split, index int) Condition {
 	c.Tray = Planar{around(trayCentreX, trayHalfVaryX), around(trayCentreY, trayHalfVaryY), around(0, trayYawVary)}
 	c.Left = HandStart{
 		// The left hand goes with the tray, as a person holds it beside the place, and misses that place by a little.
-		X: around(c.Tray.X, leftVary), Y: around(c.Tray.Y+leftBesideTray, leftVary), Z: around(leftZ, leftVary),
+		X: around(c.Tray.X+leftBehindTray, leftVary), Y: around(c.Tray.Y+leftBesideTray, leftVary), Z: around(leftZ, leftVary),
 		Roll: around(0, handTiltVary), Pitch: around(0, handTiltVary), Yaw: around(0, handYawVary), Angle: around(startAngle, startAngleVary),
 	}
 	c.Right = HandStart{

@@ -20,7 +20,13 @@ type Shot struct {
 
 // Capture snapshots the scene for each shot and returns at once; rendering goes on beside the physics on the render threads.
 // Wait on every Pending before Close.
-func (c *Cell) Capture(shots ...Shot) []*Pending { return nil }
+func (c *Cell) Capture(shots ...Shot) []*Pending {
+	out := make([]*Pending, len(shots))
+	for i, shot := range shots {
+		out[i] = c.eng.snapshot(shot, c.cfg.size(shot.Camera), c.now)
+	}
+	return out
+}
 
 // Render is Capture and Wait: the images of the scene as it stands, in the order of the shots.
 func (c *Cell) Render(shots ...Shot) ([]Frame, error) {

@@ -15,12 +15,13 @@ const (
 	trayHalfVaryX, trayHalfVaryY = 0.03, 0.02
 	trayYawVary                  = 0.15
 
-	leftBesideTray = 0.20 // the left hand is that far to the left of the tray
-	leftZ          = 0.27
+	leftBesideTray = 0.20  // the left hand hovers that far to the left of the tray
+	leftBehindTray = -0.04 // and that far behind it, so that its fingers do not hide the tray
+	leftZ          = 0.25
 	leftVary       = 0.025
-	rightZ         = 0.27 // finger tips 17 cm above the table
-	rightVary      = 0.06
-	rightVaryZ     = 0.03
+	rightZ         = 0.24 // finger tips 15 cm above the table
+	rightVary      = 0.04
+	rightVaryZ     = 0.02
 	handTiltVary   = 0.06 // 3.4 degrees
 	handYawVary    = 0.20 // 11 degrees
 	startAngle     = 0.45 // both hands begin open

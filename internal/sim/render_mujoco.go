@@ -1,0 +1,218 @@
+//go:build mujoco && cgo
+
+package sim
+
+/*
+#include <stdlib.h>
+#include <mujoco/mujoco.h>
+#include <GL/osmesa.h>
+#include <turbojpeg.h>
+
+typedef struct {
+	OSMesaContext gl;
+	unsigned char* back; // OSMesa's own frame buffer; images are drawn into MuJoCo's offscreen buffer
+	mjrContext con;
+	mjvScene scn;
+	mjvOption opt;
+	mjvCamera cam;
+	tjhandle jpeg;
+} pinch_gl;
+
+// Makes a GL context current on this thread and MuJoCo's rendering state in it. NULL on failure, with the step that failed.
+static pinch_gl* pinch_gl_open(const mjModel* m, const char** why) {
+	pinch_gl* g = calloc(1, sizeof(pinch_gl));
+	int attribs[] = {OSMESA_FORMAT, OSMESA_RGBA, OSMESA_DEPTH_BITS, 24, OSMESA_PROFILE, OSMESA_COMPAT_PROFILE, 0};
+	g->gl = OSMesaCreateContextAttribs(attribs, NULL);
+	if (!g->gl) { *why = "OSMesaCreateContextAttribs"; free(g); return NULL; }
+	g->back = malloc(4 * 64 * 64);
+	if (!OSMesaMakeCurrent(g->gl, g->back, GL_UNSIGNED_BYTE, 64, 64)) {
+		*why = "OSMesaMakeCurrent"; OSMesaDestroyContext(g->gl); free(g->back); free(g); return NULL;
+	}
+	mjv_defaultScene(&g->scn);
+	mjv_makeScene(m, &g->scn, 200);
+	mjv_defaultOption(&g->opt);
+	mjv_defaultCamera(&g->cam);
+	g->cam.type = mjCAMERA_FIXED;
+	mjr_defaultContext(&g->con);
+	mjr_makeContext(m, &g->con, mjFONTSCALE_100);
+	mjr_setBuffer(mjFB_OFFSCREEN, &g->con);
+	g->jpeg = tjInitCompress();
+	if (g->con.currentBuffer != mjFB_OFFSCREEN || !g->jpeg) *why = "make an offscreen buffer";
+	return g;
+}
+
+static void pinch_gl_close(pinch_gl* g) {
+	tjDestroy(g->jpeg);
+	mjr_freeContext(&g->con);
+	mjv_freeScene(&g->scn);
+	OSMesaDestroyContext(g->gl);
+	free(g->back);
+	free(g);
+}
+
+// Draws camera id into rgb, rows from the bottom.
+static void pinch_draw(pinch_gl* g, const mjModel* m, mjData* d, int camera, int w, int h, unsigned char* rgb) {
+	mjrRect view = {0, 0, w, h};
+	g->cam.fixedcamid = camera;
+	mjv_updateScene(m, d, &g->opt, NULL, &g->cam, mjCAT_ALL, &g->scn);
+	g->scn.flags[mjRND_SHADOW] = 0;
+	g->scn.flags[mjRND_REFLECTION] = 0;
+	mjr_render(view, &g->scn, &g->con);
+	mjr_readPixels(rgb, NULL, view, &g->con);
+}
+
+// Baseline JPEG, 4:2:0, standard Huffman tables. The accurate DCT is the same on every machine. Caller frees *out with tjFree.
+static int pinch_jpeg(pinch_gl* g, const unsigned char* rgb, int w, int h, int quality, unsigned char** out, unsigned long* size) {
+	return tjCompress2(g->jpeg, rgb, w, 0, h, TJPF_RGB, out, size, TJSAMP_420, quality, TJFLAG_BOTTOMUP | TJFLAG_ACCURATEDCT);
+}
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/pinch-robotics/pinch/frames"
+)
+
+// names keeps the C copies of model names.
+var names = struct {
+	sync.Mutex
+	known map[string]*C.char
+}{known: map[string]*C.char{}}
+
+// glSetup serialises the making of contexts: MuJoCo's table of GL functions is one per process.
+var glSetup sync.Mutex
+
+// renderPool is a set of locked threads, each with a GL context, and a stock of scene copies.
+type renderPool struct {
+	m       *C.mjModel
+	quality int
+	jobs    chan renderJob
+	done    sync.WaitGroup
+
+	mu    sync.Mutex // guards stock, the copies that are free
+	stock []*C.mjData
+}
+
+type renderJob struct {
+	d    *C.mjData
+	shot Shot
+	out  *Pending
+}
+
+func newRenderPool(m *C.mjModel, cfg Config) (*renderPool, error) {
+	// One rasteriser thread per context: the pool itself is the parallelism, and fewer threads mean fewer surprises.
+	if os.Getenv("LP_NUM_THREADS") == "" {
+		os.Setenv("LP_NUM_THREADS", "0")
+	}
+	p := &renderPool{m: m, quality: cfg.JPEGQuality, jobs: make(chan renderJob, 4*cfg.RenderThreads)}
+	ready := make(chan error)
+	for range cfg.RenderThreads {
+		p.done.Add(1)
+		go p.work(ready)
+	}
+	var errs []error
+	for range cfg.RenderThreads {
+		errs = append(errs, <-ready)
+	}
+	if err := errors.Join(errs...); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *renderPool) close() {
+	close(p.jobs)
+	p.done.Wait()
+	for _, d := range p.stock {
+		C.mj_deleteData(d)
+	}
+}
+
+// work is one render thread, from its GL context's making to its end.
+func (p *renderPool) work(ready chan<- error) {
+	defer p.done.Done()
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine and takes the context with it
+	var why *C.char
+	glSetup.Lock()
+	g := C.pinch_gl_open(p.m, &why)
+	glSetup.Unlock()
+	if why != nil {
+		ready <- fmt.Errorf("open offscreen OpenGL (OSMesa, Debian package libosmesa6): %s failed", C.GoString(why))
+	} else {
+		ready <- nil
+	}
+	if g == nil {
+		return
+	}
+	for job := range p.jobs {
+		p.draw(g, job)
+	}
+	glSetup.Lock()
+	C.pinch_gl_close(g)
+	glSetup.Unlock()
+}
+
+func (p *renderPool) draw(g *C.pinch_gl, job renderJob) {
+	f := &job.out.frame
+	w, h := f.Size.Width, f.Size.Height
+	raw := make([]byte, 3*w*h)
+	camera := C.mj_name2id(p.m, C.mjOBJ_CAMERA, cstr(string(job.shot.Camera)))
+	C.pinch_draw(g, p.m, job.d, camera, C.int(w), C.int(h), (*C.uchar)(unsafe.Pointer(&raw[0])))
+	p.give(job.d)
+	if job.shot.JPEG {
+		var out *C.uchar
+		var size C.ulong
+		if C.pinch_jpeg(g, (*C.uchar)(unsafe.Pointer(&raw[0])), C.int(w), C.int(h), C.int(p.quality), &out, &size) != 0 {
+			job.out.err = fmt.Errorf("encode JPEG of camera %s: %s", f.Camera, C.GoString(C.tjGetErrorStr2(g.jpeg)))
+		} else {
+			f.JPEG = C.GoBytes(unsafe.Pointer(out), C.int(size))
+			C.tjFree(out)
+		}
+	}
+	if job.shot.RGB {
+		flipRows(raw, 3*w)
+		f.RGB = raw
+	}
+	close(job.out.done)
+}
+
+// flipRows turns an image with rows of n bytes upside down.
+func flipRows(img []byte, n int) {
+	tmp := make([]byte, n)
+	for a, b := 0, len(img)-n; a < b; a, b = a+n, b-n {
+		copy(tmp, img[a:a+n])
+		copy(img[a:a+n], img[b:b+n])
+		copy(img[b:b+n], tmp)
+	}
+}
+
+// take gives a scene copy from the stock, or nil for MuJoCo to make one.
+func (p *renderPool) take() *C.mjData {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.stock); n > 0 {
+		d := p.stock[n-1]
+		p.stock = p.stock[:n-1]
+		return d
+	}
+	return nil
+}
+
+func (p *renderPool) give(d *C.mjData) {
+	p.mu.Lock()
+	p.stock = append(p.stock, d)
+	p.mu.Unlock()
+}
+
+func (e *mujoco) snapshot(shot Shot, size Size, at frames.DeviceTime) *Pending {
+	out := &Pending{done: make(chan struct{}), frame: Frame{Camera: shot.Camera, Time: at, Size: size}}
+	e.render.jobs <- renderJob{C.mj_copyData(e.render.take(), e.m, e.d), shot, out}
+	return out
+}
