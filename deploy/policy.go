@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/pinch-robotics/pinch/frames"
 	"github.com/pinch-robotics/pinch/internal/imaging"
@@ -31,6 +32,10 @@ type Observation struct {
 	LeftFromRight frames.Pose // right hand_root in left hand_root
 	FingerRad     [2]float64  // finger angle, left and right
 	Prompt        string
+
+	// Consumed is the policy time since the run began: how much of the motion asked for has been carried out. Not part of the contract and
+	// never sent; baselines inside this program use it.
+	Consumed time.Duration
 }
 
 // Chunk is a policy's answer: Rows x Cols float32, row-major. Columns as in ActionColumns; a row's delta moves each hand from where the row

@@ -1,0 +1,166 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pinch-robotics/pinch/internal/wire/npmsgpack"
+)
+
+// ClientOptions completes the address of a policy server.
+type ClientOptions struct {
+	APIKey          string         // sent as "Authorization: Api-Key <key>" when not empty
+	MetadataTimeout time.Duration  // default 10 s, as the arena's checker
+	Override        map[string]any // metadata keys for servers that do not state them; the server's own win
+}
+
+// ErrServer marks an error that the policy server reported in a text frame.
+var ErrServer = errors.New("policy server reports an error")
+
+// Client is a Policy behind an openpi WebSocket server. A lost connection is made again at the next call; the server must then state the same
+// checkpoint. It is safe for concurrent use; calls wait for each other.
+type Client struct {
+	url  string
+	opts ClientOptions
+
+	mu       sync.Mutex // guards conn and metadata, held during a call
+	conn     *websocket.Conn
+	metadata map[string]any
+	infer    time.Duration
+}
+
+// Dial connects to ws://host:port (or wss://) and reads the metadata. The error says whether the server is absent, refuses the key, is
+// silent, or states an incomplete contract.
+func Dial(ctx context.Context, url string, opts ClientOptions) (*Client, error) {
+	if opts.MetadataTimeout == 0 {
+		opts.MetadataTimeout = 10 * time.Second
+	}
+	c := &Client{url: url, opts: opts}
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Client) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.MetadataTimeout)
+	defer cancel()
+	head := http.Header{}
+	if c.opts.APIKey != "" {
+		head.Set("Authorization", "Api-Key "+c.opts.APIKey)
+	}
+	conn, resp, err := websocket.Dial(ctx, c.url, &websocket.DialOptions{HTTPHeader: head, CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		if resp != nil && resp.StatusCode == http.StatusUnauthorized {
+			return fmt.Errorf("connect to policy server %s: it refuses the API key: %w", c.url, err)
+		}
+		return fmt.Errorf("connect to policy server %s: %w", c.url, err)
+	}
+	conn.SetReadLimit(int64(npmsgpack.Defaults.Bytes))
+	kind, data, err := conn.Read(ctx)
+	if err == nil && kind != websocket.MessageBinary {
+		err = fmt.Errorf("%w: %s", ErrServer, data)
+	}
+	var meta map[string]any
+	if err == nil {
+		meta, err = npmsgpack.DecodeMap(data, npmsgpack.Limits{})
+	}
+	if err != nil {
+		_ = conn.CloseNow()
+		return fmt.Errorf("read metadata of policy server %s: %w", c.url, err)
+	}
+	merged := map[string]any{}
+	for k, v := range c.opts.Override {
+		merged[k] = v
+	}
+	for k, v := range meta {
+		merged[k] = v
+	}
+	if _, err := ReadContract(merged, nil); err != nil {
+		_ = conn.CloseNow()
+		return fmt.Errorf("policy server %s: %w", c.url, err)
+	}
+	if c.metadata != nil && text(merged["checkpoint"]) != text(c.metadata["checkpoint"]) {
+		_ = conn.CloseNow()
+		return fmt.Errorf("policy server %s now serves checkpoint %q, was %q: %w", c.url, merged["checkpoint"], c.metadata["checkpoint"], ErrBadMetadata)
+	}
+	c.conn, c.metadata = conn, merged
+	return nil
+}
+
+// Metadata is what the server stated, completed by ClientOptions.Override.
+func (c *Client) Metadata() map[string]any { return c.metadata }
+
+// Infer sends one observation and waits for the chunk, until ctx ends. Faults of the answer wrap ErrBadChunk, a text frame wraps ErrServer.
+// No keepalive runs during the call: servers that block while inferring do not answer pings.
+func (c *Client) Infer(ctx context.Context, obs Observation) (Chunk, error) {
+	data, err := encodeObservation(obs)
+	if err != nil {
+		return Chunk{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil {
+		if err := c.connect(ctx); err != nil {
+			return Chunk{}, err
+		}
+	}
+	kind, answer, err := c.exchange(ctx, data)
+	if err != nil {
+		c.drop()
+		return Chunk{}, fmt.Errorf("ask policy server %s: %w", c.url, err)
+	}
+	if kind != websocket.MessageBinary {
+		c.drop() // openpi closes after an error; so do we
+		return Chunk{}, fmt.Errorf("%w: %s", ErrServer, answer)
+	}
+	chunk, infer, err := decodeAnswer(answer)
+	c.infer = infer
+	if err != nil {
+		return Chunk{}, fmt.Errorf("policy server %s: %w", c.url, err)
+	}
+	return chunk, nil
+}
+
+func (c *Client) exchange(ctx context.Context, data []byte) (websocket.MessageType, []byte, error) {
+	if err := c.conn.Write(ctx, websocket.MessageBinary, data); err != nil {
+		return 0, nil, err
+	}
+	return c.conn.Read(ctx)
+}
+
+func (c *Client) drop() {
+	if c.conn != nil {
+		_ = c.conn.CloseNow()
+		c.conn = nil
+	}
+}
+
+// ServerInfer is the time the server says the last inference took.
+func (c *Client) ServerInfer() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.infer
+}
+
+// Reset closes the connection, so that the next call meets a server that starts its noise anew (when no other client is connected).
+func (c *Client) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		_ = c.conn.Close(websocket.StatusNormalClosure, "")
+		c.conn = nil
+	}
+}
+
+// Close ends the connection.
+func (c *Client) Close() error {
+	c.Reset()
+	return nil
+}
