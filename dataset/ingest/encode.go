@@ -1,0 +1,201 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/pinch-robotics/pinch/dataset/video"
+	"github.com/pinch-robotics/pinch/internal/rawlog"
+	"golang.org/x/sync/errgroup"
+)
+
+// frame is one picture on its way to an encoder: a JPEG, or RGB24 when it was decoded from H.264.
+type frame struct {
+	ordinal int
+	data    []byte
+}
+
+// film writes the mp4 files of one camera, one for each episode.
+type film struct {
+	c     *camera
+	spans []span
+	// shown is the ordinal of the picture of each row, all episodes after one another; uses counts the rows still to come by ordinal.
+	shown []int
+	uses  map[int]int
+	last  int // greatest ordinal shown
+	path  func(episode int) string
+	opt   video.EncodeOptions
+}
+
+// queued is how many pictures wait between the log's reader and each encoder.
+const queued = 4
+
+// encodeVideos reads the log a second time and encodes the chosen pictures of all cameras at the same time. It returns, for each
+// span, the mp4 of each camera by name.
+func (r *resampled) encodeVideos(ctx context.Context, log *rawlog.Reader, spans []span, dir, prefix string, o video.EncodeOptions) ([]map[string]string, error) {
+	out := make([]map[string]string, len(spans))
+	for i := range out {
+		out[i] = map[string]string{}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	feeds := map[string]chan frame{}
+	films := map[string]*film{}
+	var topics []string
+	for _, c := range r.s.cameras {
+		f := r.film(c, spans, o)
+		f.path = func(i int) string {
+			return filepath.Join(dir, fmt.Sprintf("%s-%d-%s.mp4", prefix, spans[i].index, c.name))
+		}
+		for i := range spans {
+			out[i][c.name] = f.path(i)
+		}
+		feed := make(chan frame, queued)
+		films[c.topic], feeds[c.topic] = f, feed
+		topics = append(topics, c.topic)
+		g.Go(func() error { return f.run(ctx, feed) })
+	}
+	g.Go(func() error {
+		defer func() {
+			for _, feed := range feeds {
+				close(feed)
+			}
+		}()
+		return deliver(ctx, log, topics, films, feeds)
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// film lists which pictures a camera shows.
+func (r *resampled) film(c *camera, spans []span, o video.EncodeOptions) *film {
+	o.Width, o.Height, o.FPS = c.width, c.height, r.tl.FPS
+	f := &film{c: c, spans: spans, uses: map[int]int{}, opt: o}
+	for _, sp := range spans {
+		for k := sp.first; k < sp.end; k++ {
+			n := c.samples[r.cameras[c.name][k].Index].ordinal
+			f.shown = append(f.shown, n)
+			f.uses[n]++
+			f.last = max(f.last, n)
+		}
+	}
+	return f
+}
+
+// deliver hands copies of the pictures that films need to their feeds, in file order. H.264 films need every unit up to the last
+// shown one, as frames rest on those before.
+func deliver(ctx context.Context, log *rawlog.Reader, topics []string, films map[string]*film, feeds map[string]chan frame) error {
+	count := map[string]int{}
+	left := len(topics)
+	for m, err := range log.Messages(topics...) {
+		switch {
+		case isLoss(err):
+			continue
+		case err != nil:
+			return err
+		}
+		topic := m.Channel.Topic
+		f, n := films[topic], count[topic]
+		count[topic]++
+		if f.uses[n] > 0 || (f.c.video && n >= f.c.skipped && n <= f.last) {
+			data, err := pictureData(f.c, m)
+			if err != nil {
+				continue // a broken record that the survey left out too
+			}
+			select {
+			case feeds[topic] <- frame{n, bytes.Clone(data)}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if n == f.last {
+			if left--; left == 0 {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// run encodes the feed's pictures until the feed is closed or every row is written.
+func (f *film) run(ctx context.Context, feed <-chan frame) error {
+	if f.c.video {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		rgb := make(chan frame, queued)
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error {
+			defer close(rgb)
+			return decodeH264(ctx, f.c, feed, f.uses, rgb)
+		})
+		g.Go(func() error { return f.write(ctx, rgb) })
+		return g.Wait()
+	}
+	return f.write(ctx, feed)
+}
+
+// write goes through the rows in order. Pictures mostly come in the order they are shown; one that comes early waits in memory.
+func (f *film) write(ctx context.Context, in <-chan frame) error {
+	waiting := map[int][]byte{}
+	left := map[int]int{}
+	for n, u := range f.uses {
+		left[n] = u
+	}
+	row := 0
+	for i, sp := range f.spans {
+		enc, err := video.NewEncoder(ctx, f.path(i), f.opt)
+		if err != nil {
+			return err
+		}
+		for range sp.len() {
+			n := f.shown[row]
+			if err := receive(ctx, in, waiting, left, n); err == nil {
+				if f.c.video {
+					err = enc.WriteRGB(waiting[n])
+				} else {
+					err = enc.WriteJPEG(waiting[n])
+				}
+				if err != nil {
+					enc.Abort()
+					return fmt.Errorf("%s record %d: %w", f.c.topic, n, err)
+				}
+			} else {
+				enc.Abort()
+				return fmt.Errorf("%s record %d: %w", f.c.topic, n, err)
+			}
+			if left[n]--; left[n] == 0 {
+				delete(waiting, n)
+			}
+			row++
+		}
+		info, err := enc.Close()
+		if err != nil {
+			return fmt.Errorf("camera %s: %w", f.c.name, err)
+		}
+		if info.Frames() != sp.len() {
+			return fmt.Errorf("camera %s: episode has %d rows, but its video %d frames", f.c.name, sp.len(), info.Frames())
+		}
+	}
+	return nil
+}
+
+// receive waits until picture n is there.
+func receive(ctx context.Context, in <-chan frame, waiting map[int][]byte, left map[int]int, n int) error {
+	for waiting[n] == nil {
+		select {
+		case f, ok := <-in:
+			if !ok {
+				return fmt.Errorf("the picture is missing: the log changed while it was read, or the stream cannot be decoded")
+			}
+			if left[f.ordinal] > 0 {
+				waiting[f.ordinal] = f.data
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package ingest
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/feature"
+)
+
+// rows is the timeline of a recording and which ticks belong to which segment.
+type rows struct {
+	tl frames.Timeline
+	// spans are the ticks [from, to) of each segment that has any.
+	spans []span
+}
+
+type span struct {
+	segment
+	first, end int // ticks
+}
+
+func (s span) len() int { return s.end - s.first }
+
+// bound is a stream that the timeline rests on: it starts when the latest of them starts and ends when the earliest ends.
+type bound struct {
+	name        string
+	first, last frames.Stamp
+}
+
+// gapWarning is the longest silence of a stream inside an episode that goes without a warning: eight frames at 30 Hz.
+const gapWarning = 250 * time.Millisecond
+
+// bounds lists the streams that every row needs a value of.
+func (s *survey) bounds() ([]bound, error) {
+	var out []bound
+	for _, c := range s.cameras {
+		if len(c.samples) == 0 {
+			return nil, fmt.Errorf("camera %s: no picture on %s can be decoded (an H.264 stream has to hold a key frame)", c.name, c.topic)
+		}
+		out = append(out, bound{"camera " + c.name, c.samples[0].at, c.samples[len(c.samples)-1].at})
+	}
+	if len(s.joints) == 0 {
+		return nil, fmt.Errorf("topic %s has no message with the joints %v", s.m.JointStates, s.m.JointNames)
+	}
+	out = append(out, bound{"finger angles", s.joints[0].at, s.joints[len(s.joints)-1].at})
+	frameNames := []string{"left_hand_root", "right_hand_root"}
+	if s.layout().Head {
+		frameNames = append(frameNames, s.m.Head)
+	}
+	for _, f := range frameNames {
+		chain, err := s.tree.Chain(s.m.Origin, f)
+		if err != nil {
+			return nil, fmt.Errorf("pose of %s in %s: %w", f, s.m.Origin, err)
+		}
+		first, ok := chain.Start()
+		if !ok {
+			return nil, fmt.Errorf("pose of %s in %s: a transform between them has no samples", f, s.m.Origin)
+		}
+		last := frames.Stamp(math.MaxInt64)
+		for _, e := range chain.Edges() {
+			if st := s.tree.Samples(e.Child); len(st) > 0 {
+				last = min(last, st[len(st)-1])
+			}
+		}
+		out = append(out, bound{"pose of " + f, first, last})
+	}
+	return out, nil
+}
+
+// layout says which features this recording has.
+func (s *survey) layout() feature.Layout {
+	l := feature.Layout{Origin: s.m.Origin, Controllers: s.m.Controllers, Pedal: s.m.Pedal != "", Tracking: len(s.flags) > 0}
+	l.Head = s.m.Head != "" && s.tree.Has(s.m.Head)
+	for _, c := range s.cameras {
+		l.Cameras = append(l.Cameras, feature.Camera{Name: c.name, Height: c.height, Width: c.width})
+	}
+	return l
+}
+
+// rows lays the timeline over the recording and cuts it. Segments without a row, rows of a segment outside the timeline, and
+// streams that fall silent inside a segment give a warning.
+func (s *survey) rows(fps int, segs []segment) (rows, error) {
+	bounds, err := s.bounds()
+	if err != nil {
+		return rows{}, err
+	}
+	late, early := bounds[0], bounds[0]
+	for _, b := range bounds {
+		if b.first > late.first {
+			late = b
+		}
+		if b.last < early.last {
+			early = b
+		}
+	}
+	period := time.Duration(1e9 / int64(fps))
+	// A sample stands for one row period after it, so that a 30 Hz stream does not lose its last row to rounding.
+	end := early.last.Add(period)
+	if end < late.first {
+		return rows{}, fmt.Errorf("%s ends before %s begins: no moment has all streams", early.name, late.name)
+	}
+	out := rows{}
+	if out.tl, err = frames.NewTimeline(late.first, end, fps); err != nil {
+		return rows{}, err
+	}
+	for _, seg := range segs {
+		s.cutWarning(seg, late, early, end)
+		sp := span{segment: seg, first: out.tick(seg.from), end: out.tick(seg.to)}
+		if sp.len() == 0 {
+			s.warnings = append(s.warnings, fmt.Sprintf("segment %d (%s) has no row and is left out", seg.index, seg.label))
+			continue
+		}
+		s.gapWarnings(out.tl, sp)
+		out.spans = append(out.spans, sp)
+	}
+	if len(out.spans) == 0 {
+		return rows{}, fmt.Errorf("no segment has a row: the streams have values from %d to %d ns, the segments lie elsewhere; "+
+			"segment times and log must use one clock", out.tl.Start, end)
+	}
+	return out, nil
+}
+
+// tick is the first tick at or after a stamp, within the timeline.
+func (r rows) tick(at frames.Stamp) int {
+	if at <= r.tl.Start {
+		return 0
+	}
+	if at > r.tl.At(r.tl.N-1) {
+		return r.tl.N
+	}
+	k, err := frames.Rescale(int64(at-r.tl.Start), int64(r.tl.FPS), 1e9)
+	if err != nil {
+		return r.tl.N
+	}
+	for k > 0 && r.tl.At(int(k)-1) >= at {
+		k--
+	}
+	for r.tl.At(int(k)) < at {
+		k++
+	}
+	return int(k)
+}
+
+// cutWarning tells when a segment reaches beyond the moments that have all streams.
+func (s *survey) cutWarning(seg segment, late, early bound, end frames.Stamp) {
+	if seg.from != math.MinInt64 && seg.from < late.first {
+		s.warnings = append(s.warnings, fmt.Sprintf("segment %d loses its first %v: %s begins only then",
+			seg.index, late.first.Sub(seg.from).Round(time.Millisecond), late.name))
+	}
+	if seg.to != math.MaxInt64 && seg.to > end {
+		s.warnings = append(s.warnings, fmt.Sprintf("segment %d loses its last %v: %s ends before",
+			seg.index, seg.to.Sub(end).Round(time.Millisecond), early.name))
+	}
+}
+
+// gapWarnings tells the longest silence of each stream inside an episode.
+func (s *survey) gapWarnings(tl frames.Timeline, sp span) {
+	from, to := tl.At(sp.first), tl.At(sp.end-1)
+	warn := func(name string, stamps []frames.Stamp) {
+		longest, at := longestGap(stamps, from, to)
+		if longest > gapWarning {
+			s.warnings = append(s.warnings, fmt.Sprintf("segment %d: no sample of %s for %v before row %d",
+				sp.index, name, longest.Round(time.Millisecond), rows{tl: tl}.tick(at)-sp.first))
+		}
+	}
+	for _, c := range s.cameras {
+		warn("camera "+c.name, stampsOf(c.samples, func(x sample) frames.Stamp { return x.at }))
+	}
+	warn("finger angles", stampsOf(s.joints, func(x jointSample) frames.Stamp { return x.at }))
+	warn("left_hand_root", s.tree.Samples("left_hand_root"))
+	warn("right_hand_root", s.tree.Samples("right_hand_root"))
+}
+
+// longestGap is the longest time between neighbouring stamps, or a stamp and the span's ends, inside [from, to], and where it ends.
+func longestGap(stamps []frames.Stamp, from, to frames.Stamp) (longest time.Duration, at frames.Stamp) {
+	last := from
+	see := func(t frames.Stamp) {
+		if d := t.Sub(last); d > longest {
+			longest, at = d, t
+		}
+		last = t
+	}
+	for _, t := range stamps {
+		switch {
+		case t <= from:
+			continue
+		case t >= to:
+			see(to)
+			return longest, at
+		}
+		see(t)
+	}
+	see(to)
+	return longest, at
+}
