@@ -1,27 +1,13 @@
 package dataset
 
-// Info is meta/info.json.
-type Info struct {
-	// CodebaseVersion is "v3.0" or "v2.1".
-	CodebaseVersion string
-	// RobotType is empty when the file has null.
-	RobotType     string
-	TotalEpisodes int
-	TotalFrames   int
-	TotalTasks    int
-	// ChunksSize is the greatest number of files (v3.0) or episodes (v2.1) in a chunk folder.
-	ChunksSize int
-	// DataFilesSizeMB and VideoFilesSizeMB are the roll-over sizes of v3.0 in MiB; 0 in v2.1.
-	DataFilesSizeMB, VideoFilesSizeMB int
-	// FPS is the row rate in Hz.
-	FPS int
-	// Splits maps a split's name to "from:to" in episodes.
-	Splits map[string]string
-	// DataPath and VideoPath are the path templates; VideoPath is empty when the file has null.
-	DataPath, VideoPath string
-	// Features in file order, the five default columns included.
-	Features []Feature
-}
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/pinch-robotics/pinch/dataset/internal/pq"
+)
 
 // EpisodeMeta says where one episode lies.
 type EpisodeMeta struct {
@@ -41,6 +27,9 @@ type EpisodeMeta struct {
 	Stats map[string]Stats
 	// Extra columns of meta/episodes that the format does not define: string, bool, int64, float64 or []string.
 	Extra map[string]any
+
+	data fileIndex // v3.0: where the row's files stand
+	meta fileIndex
 }
 
 // VideoSpan is the part of an mp4 that belongs to one episode.
@@ -51,6 +40,27 @@ type VideoSpan struct {
 	FromTime, ToTime float64
 	// FirstFrame is round(FromTime*fps): the frame of the file that shows row 0.
 	FirstFrame int
+
+	file fileIndex
+}
+
+// fileIndex is a chunk and file number.
+type fileIndex struct{ chunk, file int }
+
+// next is the number of a new file after f.
+func (f fileIndex) next(chunksSize int) fileIndex {
+	if f.file+1 >= chunksSize {
+		return fileIndex{f.chunk + 1, 0}
+	}
+	return fileIndex{f.chunk, f.file + 1}
+}
+
+func (f fileIndex) less(g fileIndex) bool {
+	return f.chunk < g.chunk || f.chunk == g.chunk && f.file < g.file
+}
+
+func (f fileIndex) path(template, camera string) string {
+	return expand(template, map[string]any{"chunk_index": f.chunk, "file_index": f.file, "video_key": camera})
 }
 
 // Dataset is a dataset open for reading. Opening reads only meta/; the other files are opened when asked for, so an
@@ -61,10 +71,43 @@ type Dataset struct {
 	episodes []EpisodeMeta
 	tasks    []string
 	stats    map[string]Stats
+
+	mu    sync.Mutex
+	files map[string]*dataFile // most recently used data files
+	order []string
 }
 
 // Open reads the metadata of the v3.0 or v2.1 dataset at root.
-func Open(root string) (*Dataset, error) { return nil, errNotBuilt }
+func Open(root string) (*Dataset, error) {
+	info, err := readInfo(root)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dataset{root: root, info: info, files: map[string]*dataFile{}}
+	if info.major() == 2 {
+		err = d.readV21()
+	} else {
+		err = d.readV30()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open dataset %s: %w", root, err)
+	}
+	return d, nil
+}
+
+func (d *Dataset) readV30() (err error) {
+	if d.tasks, err = readTasks(d.root); err != nil {
+		return err
+	}
+	if d.stats, err = readStats(d.root); err != nil {
+		return err
+	}
+	if d.info.TotalEpisodes == 0 {
+		return nil // an empty dataset has no episode files, which is valid
+	}
+	d.episodes, err = readEpisodes(d.root, d.info)
+	return err
+}
 
 // Root is the folder the dataset was opened from.
 func (d *Dataset) Root() string { return d.root }
@@ -82,7 +125,17 @@ func (d *Dataset) Feature(name string) (Feature, error) { return findFeature(d.i
 func (d *Dataset) Episodes() []EpisodeMeta { return d.episodes }
 
 // Episode returns the row of one episode.
-func (d *Dataset) Episode(index int) (EpisodeMeta, error) { return EpisodeMeta{}, errNotBuilt }
+func (d *Dataset) Episode(index int) (EpisodeMeta, error) {
+	if index >= 0 && index < len(d.episodes) && d.episodes[index].Index == index {
+		return d.episodes[index], nil
+	}
+	for _, e := range d.episodes {
+		if e.Index == index {
+			return e, nil
+		}
+	}
+	return EpisodeMeta{}, fmt.Errorf("dataset %s has no episode %d; it lists %d", d.root, index, len(d.episodes))
+}
 
 // Tasks returns the instruction texts; task_index points into it.
 func (d *Dataset) Tasks() []string { return d.tasks }
@@ -90,23 +143,237 @@ func (d *Dataset) Tasks() []string { return d.tasks }
 // Stats returns meta/stats.json by feature; nil when the dataset has none (v2.1).
 func (d *Dataset) Stats() map[string]Stats { return d.stats }
 
+// Missing lists the files of an episode that are not there: its data file and one mp4 per camera, relative to the root.
+func (d *Dataset) Missing(episode int) []string {
+	e, err := d.Episode(episode)
+	if err != nil {
+		return nil
+	}
+	paths := []string{e.DataPath}
+	for _, c := range d.info.cameras() {
+		paths = append(paths, e.Videos[c.Name].Path)
+	}
+	var missing []string
+	for _, p := range paths {
+		if st, err := os.Stat(filepath.Join(d.root, p)); err != nil || !st.Mode().IsRegular() {
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// HasFiles reports whether the rows and every video of the episode are present. In a v3.0 file shared by many episodes
+// the rows must really be in it.
+func (d *Dataset) HasFiles(episode int) bool {
+	e, err := d.Episode(episode)
+	if err != nil || len(d.Missing(episode)) > 0 {
+		return false
+	}
+	f, err := d.open(e.DataPath)
+	if err != nil {
+		return false
+	}
+	_, ok := f.spans[episode]
+	return ok
+}
+
+// VideoFrame locates row 0 of an episode in a camera's mp4: the absolute path and the frame number there; row k is frame+k.
+func (d *Dataset) VideoFrame(episode int, key string) (path string, frame int, err error) {
+	e, err := d.Episode(episode)
+	if err != nil {
+		return "", 0, err
+	}
+	span, ok := e.Videos[key]
+	if !ok {
+		_, err := findFeature(d.info.cameras(), key)
+		if err == nil {
+			err = fmt.Errorf("episode %d of %s has no video of %q", episode, d.root, key)
+		}
+		return "", 0, err
+	}
+	return filepath.Join(d.root, span.Path), span.FirstFrame, nil
+}
+
+// dataFile is an open data file with the rows of each episode in it.
+type dataFile struct {
+	*pq.File
+	spans map[int][2]int // episode to first row and row after the last
+}
+
+// openFiles bounds the data files kept open. An evicted one is closed by the garbage collector, so that a reader that
+// still uses it can finish.
+const openFiles = 32
+
+// open returns the data file at a path relative to the root.
+func (d *Dataset) open(path string) (*dataFile, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f, ok := d.files[path]; ok {
+		return f, nil
+	}
+	f, err := openData(filepath.Join(d.root, path))
+	if err != nil {
+		return nil, err
+	}
+	d.files[path] = f
+	if d.order = append(d.order, path); len(d.order) > openFiles {
+		delete(d.files, d.order[0])
+		d.order = d.order[1:]
+	}
+	return f, nil
+}
+
+func openData(path string) (*dataFile, error) {
+	f, err := pq.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	column, err := f.Read(EpisodeIndex, 0, f.Rows())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	ids, ok := column.Values.([]int64)
+	if !ok || len(ids) != f.Rows() || len(column.Null) > 0 {
+		f.Close()
+		return nil, fmt.Errorf("column %q of %s is no complete list of whole numbers", EpisodeIndex, path)
+	}
+	df := &dataFile{File: f, spans: map[int][2]int{}}
+	for r := 0; r < len(ids); {
+		end := r + 1
+		for end < len(ids) && ids[end] == ids[r] {
+			end++
+		}
+		if _, twice := df.spans[int(ids[r])]; twice {
+			f.Close()
+			return nil, fmt.Errorf("rows of episode %d are in two places of %s", ids[r], path)
+		}
+		df.spans[int(ids[r])] = [2]int{r, end}
+		r = end
+	}
+	return df, nil
+}
+
 // Element is a Go type that ReadColumn can return.
 type Element interface {
 	float32 | float64 | int32 | int64 | bool | string
 }
 
 // ReadColumn reads one non-visual column of one episode: Length*Dim values, row after row. Numbers are converted to T
-// when that loses nothing but float64 precision (float64 to float32); a null row, a wrong list length or a missing file is an error.
-func ReadColumn[T Element](d *Dataset, name string, episode int) ([]T, error) { return nil, errNotBuilt }
-
-// HasFiles reports whether the data file and every video file of the episode are present.
-func (d *Dataset) HasFiles(episode int) bool { return false }
-
-// VideoFrame locates row 0 of an episode in a camera's mp4: the absolute path and the frame number there; row k is frame+k.
-func (d *Dataset) VideoFrame(episode int, key string) (path string, frame int, err error) {
-	return "", 0, errNotBuilt
+// (float64 to float32 rounds; a float is not converted to a whole number); a null row, a wrong list length, a wrong
+// number of rows or a missing file is an error.
+func ReadColumn[T Element](d *Dataset, name string, episode int) ([]T, error) {
+	f, err := d.Feature(name)
+	if err != nil {
+		return nil, err
+	}
+	if f.DType.Visual() {
+		return nil, fmt.Errorf("feature %q of %s is a picture: read it with VideoFrame and package video", name, d.root)
+	}
+	values, err := d.readValues(f, episode)
+	if err != nil {
+		return nil, err
+	}
+	out, ok := convertTo[T](values)
+	if !ok {
+		var want T
+		return nil, fmt.Errorf("feature %q of %s holds %T, which does not become %T", name, d.root, values, want)
+	}
+	return out, nil
 }
 
-// Identity is a hash of the content: features, rates, tasks, rows and encoded video of every episode, whatever the file
-// layout (hex SHA-256). Two copies, or a copy before and after compaction, have the same identity.
-func (d *Dataset) Identity() (string, error) { return "", errNotBuilt }
+// readValues reads the rows of one episode in the type the file has, checked against the feature's shape.
+func (d *Dataset) readValues(f Feature, episode int) (any, error) {
+	e, err := d.Episode(episode)
+	if err != nil {
+		return nil, err
+	}
+	file, err := d.open(e.DataPath)
+	if err != nil {
+		return nil, fmt.Errorf("read episode %d: %w", episode, err)
+	}
+	span, ok := file.spans[episode]
+	if !ok {
+		return nil, fmt.Errorf("read episode %d: %s has no rows of it", episode, filepath.Join(d.root, e.DataPath))
+	}
+	if n := span[1] - span[0]; n != e.Length {
+		return nil, fmt.Errorf("read episode %d: %s has %d rows of it, the metadata says %d", episode, filepath.Join(d.root, e.DataPath), n, e.Length)
+	}
+	column, err := file.Read(f.Name, span[0], span[1])
+	if err != nil {
+		return nil, fmt.Errorf("read episode %d: %w", episode, err)
+	}
+	if len(column.Null) > 0 {
+		return nil, fmt.Errorf("read episode %d: feature %q is null in row %d", episode, f.Name, column.Null[0])
+	}
+	for r := range e.Length {
+		if n := column.Starts[r+1] - column.Starts[r]; n != f.Dim() {
+			return nil, fmt.Errorf("read episode %d: feature %q has %d values in row %d, its shape %v wants %d", episode, f.Name, n, r, f.Shape, f.Dim())
+		}
+	}
+	return column.Values, nil
+}
+
+func convertTo[T Element](values any) ([]T, bool) {
+	if same, ok := values.([]T); ok {
+		return same, true
+	}
+	var want T
+	var out any
+	switch any(want).(type) {
+	case float32:
+		out = toFloats[float32](values)
+	case float64:
+		out = toFloats[float64](values)
+	case int64:
+		out = toInts[int64](values)
+	case int32:
+		return nil, false
+	}
+	same, ok := out.([]T)
+	return same, ok && same != nil
+}
+
+func toFloats[F float32 | float64](values any) []F {
+	switch v := values.(type) {
+	case []float32:
+		return mapSlice(v, func(x float32) F { return F(x) })
+	case []float64:
+		return mapSlice(v, func(x float64) F { return F(x) })
+	case []int32:
+		return mapSlice(v, func(x int32) F { return F(x) })
+	case []int64:
+		return mapSlice(v, func(x int64) F { return F(x) })
+	case []bool:
+		return mapSlice(v, func(x bool) F {
+			if x {
+				return 1
+			}
+			return 0
+		})
+	}
+	return nil
+}
+
+func toInts[I int64](values any) []I {
+	switch v := values.(type) {
+	case []int32:
+		return mapSlice(v, func(x int32) I { return I(x) })
+	case []bool:
+		return mapSlice(v, func(x bool) I {
+			if x {
+				return 1
+			}
+			return 0
+		})
+	}
+	return nil
+}
+
+func mapSlice[A, B any](in []A, f func(A) B) []B {
+	out := make([]B, len(in))
+	for i, x := range in {
+		out[i] = f(x)
+	}
+	return out
+}

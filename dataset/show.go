@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"io"
 )
 
@@ -42,24 +43,4 @@ func View(ctx context.Context, root, out string, o ViewOptions) (string, error) 
 	return "", errNotBuilt
 }
 
-// ExtractOptions choose what Extract writes.
-type ExtractOptions struct {
-	// Progress is called after each episode; may be nil.
-	Progress func(done, total int)
-	WriterOptions
-}
-
-// ExtractResult says what Extract did.
-type ExtractResult struct {
-	// Episodes are the source indices, in the new order.
-	Episodes []int
-	Frames   int
-	// Changes lists what was corrected on the way, one line each.
-	Changes []string
-}
-
-// Extract copies the given episodes (nil: all present ones) of a v2.1 or v3.0 dataset into a new v3.0 dataset at dst.
-// Video packets are copied, not re-encoded; index columns, statistics and tasks are computed anew.
-func Extract(ctx context.Context, src, dst string, episodes []int, o ExtractOptions) (*ExtractResult, error) {
-	return nil, errNotBuilt
-}
+var errNotBuilt = errors.New("not available yet")

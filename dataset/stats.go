@@ -1,5 +1,15 @@
 package dataset
 
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
 // Stats summarise a feature: one number per element of a vector, or per channel (0..1) of a picture.
 // Std is the population value; quantiles interpolate linearly between order statistics.
 type Stats struct {
@@ -9,14 +19,234 @@ type Stats struct {
 	Count int64
 }
 
-// ImageAccumulator gathers statistics of RGB frames.
-type ImageAccumulator struct{}
+// statNames is the order in which LeRobot stores the parts of Stats.
+var statNames = []string{"min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99"}
 
-// Add counts every step-th pixel of an RGB24 frame of width x height.
-func (a *ImageAccumulator) Add(rgb []byte, width, height int) {}
+// quantileLevels belong to q01..q99.
+var quantileLevels = [5]float64{0.01, 0.10, 0.50, 0.90, 0.99}
 
-// Stats returns the statistics so far, per channel, divided by 255.
-func (a *ImageAccumulator) Stats() Stats { return Stats{} }
+// part returns the vector called name, nil for "count".
+func (s *Stats) part(name string) *[]float64 {
+	switch name {
+	case "min":
+		return &s.Min
+	case "max":
+		return &s.Max
+	case "mean":
+		return &s.Mean
+	case "std":
+		return &s.Std
+	case "q01":
+		return &s.Q01
+	case "q10":
+		return &s.Q10
+	case "q50":
+		return &s.Q50
+	case "q90":
+		return &s.Q90
+	case "q99":
+		return &s.Q99
+	}
+	return nil
+}
 
-// SampleFrames lists the frames that image statistics use: LeRobot's number of evenly spaced frames of n.
-func SampleFrames(n int) []int { return nil }
+func (s *Stats) quantiles() [5]*[]float64 {
+	return [5]*[]float64{&s.Q01, &s.Q10, &s.Q50, &s.Q90, &s.Q99}
+}
+
+// columnStats computes the statistics of dim interleaved elements. It sorts a copy of the values.
+func columnStats(values []float64, dim int) Stats {
+	n := len(values) / dim
+	s := Stats{Count: int64(n)}
+	one := make([]float64, n)
+	for d := range dim {
+		for r := range n {
+			one[r] = values[r*dim+d]
+		}
+		s.Mean = append(s.Mean, 0)
+		s.Std = append(s.Std, 0)
+		s.Mean[d], s.Std[d] = meanStd(one)
+		slices.Sort(one)
+		s.Min = append(s.Min, one[0])
+		s.Max = append(s.Max, one[n-1])
+		for i, q := range s.quantiles() {
+			*q = append(*q, quantile(one, quantileLevels[i]))
+		}
+	}
+	return s
+}
+
+// meanStd computes mean and population standard deviation in two passes, so that a constant column has deviation 0.
+func meanStd(v []float64) (mean, std float64) {
+	lo, hi := slices.Min(v), slices.Max(v)
+	if lo == hi {
+		return lo, 0
+	}
+	for _, x := range v {
+		mean += x
+	}
+	mean /= float64(len(v))
+	sum := 0.0
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(sum / float64(len(v)))
+}
+
+// quantile interpolates linearly between the order statistics of sorted (numpy's default rule).
+func quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// merge adds the statistics of more rows: exact for min, max, mean, std and count. Quantiles become the envelope (lowest
+// up to the median, highest above it), as LeRobot merges them; Writer.Close replaces them by the quantiles of all rows.
+func merge(a, b Stats) Stats {
+	if a.Count == 0 {
+		return b
+	}
+	n, m := float64(a.Count), float64(b.Count)
+	out := Stats{Count: a.Count + b.Count}
+	for d := range a.Mean {
+		delta := b.Mean[d] - a.Mean[d]
+		variance := (n*a.Std[d]*a.Std[d] + m*b.Std[d]*b.Std[d] + delta*delta*n*m/(n+m)) / (n + m)
+		out.Min = append(out.Min, math.Min(a.Min[d], b.Min[d]))
+		out.Max = append(out.Max, math.Max(a.Max[d], b.Max[d]))
+		out.Mean = append(out.Mean, a.Mean[d]+delta*m/(n+m))
+		out.Std = append(out.Std, math.Sqrt(variance))
+	}
+	qa, qb, qo := a.quantiles(), b.quantiles(), out.quantiles()
+	for i := range qo {
+		if len(*qa[i]) != len(a.Mean) || len(*qb[i]) != len(a.Mean) {
+			continue
+		}
+		for d := range a.Mean {
+			pick := math.Min
+			if i > 2 {
+				pick = math.Max
+			}
+			*qo[i] = append(*qo[i], pick((*qa[i])[d], (*qb[i])[d]))
+		}
+	}
+	return out
+}
+
+// statShape is the nesting in which LeRobot stores the vectors of a feature's statistics: {n} for numbers, {n,1,1} for
+// pictures. Its tools demand the picture form for every feature whose name contains "image", numbers too, and refuse
+// anything but (3,1,1) or (1,1,1); so such a feature can only have one or three elements.
+func statShape(f Feature, n int) []int {
+	if f.DType.Visual() || strings.Contains(f.Name, "image") {
+		return []int{n, 1, 1}
+	}
+	return []int{n}
+}
+
+// statsJSON is the form of meta/stats.json and of the v2.1 episodes_stats lines.
+type statsJSON map[string]json.RawMessage
+
+func encodeStats(features []Feature, stats map[string]Stats) ([]byte, error) {
+	out := map[string]map[string]any{}
+	for _, f := range features {
+		s, ok := stats[f.Name]
+		if !ok {
+			continue
+		}
+		parts := map[string]any{}
+		for _, name := range statNames {
+			if name == "count" {
+				parts[name] = []int64{s.Count}
+			} else if v := *s.part(name); v != nil {
+				parts[name] = nest(v, statShape(f, len(v)))
+			}
+		}
+		out[f.Name] = parts
+	}
+	return marshalIndent(out)
+}
+
+// nest arranges v as shape {n} or {n,1,1}.
+func nest(v []float64, shape []int) any {
+	if len(shape) == 1 {
+		return v
+	}
+	out := make([][][]float64, len(v))
+	for i, x := range v {
+		out[i] = [][]float64{{x}}
+	}
+	return out
+}
+
+func decodeStats(b []byte) (map[string]Stats, error) {
+	var raw map[string]statsJSON
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return nil, err
+	}
+	out := map[string]Stats{}
+	for feature, parts := range raw {
+		var s Stats
+		for name, text := range parts {
+			v, err := flatNumbers(text)
+			if err != nil {
+				return nil, fmt.Errorf("statistic %s of %q: %w", name, feature, err)
+			}
+			if name == "count" && len(v) > 0 {
+				s.Count = int64(v[0])
+			} else if p := s.part(name); p != nil {
+				*p = v
+			}
+		}
+		out[feature] = s
+	}
+	return out, nil
+}
+
+// flatNumbers reads a number or a nested list of numbers. Python's NaN and Infinity are no JSON and stop the decoder.
+func flatNumbers(raw json.RawMessage) ([]float64, error) {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	var out []float64
+	var walk func(any) error
+	walk = func(v any) error {
+		switch v := v.(type) {
+		case float64:
+			out = append(out, v)
+		case bool:
+			out = append(out, 0)
+			if v {
+				out[len(out)-1] = 1
+			}
+		case []any:
+			for _, e := range v {
+				if err := walk(e); err != nil {
+					return err
+				}
+			}
+		default:
+			return fmt.Errorf("found %T among the numbers", v)
+		}
+		return nil
+	}
+	return out, walk(v)
+}
+
+func readStats(root string) (map[string]Stats, error) {
+	path := filepath.Join(root, statsPath)
+	b, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeStats(b)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return s, nil
+}
