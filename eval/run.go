@@ -1,0 +1,264 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/pinch-robotics/pinch/deploy"
+)
+
+// Options of a run.
+type Options struct {
+	Task     Task
+	TaskDir  string // folder of the task file, for its conditions file
+	Trials   int    // conditions, each met by every entrant; default 15
+	Seed     uint64 // of the order and the statistics
+	Entrants []Entrant
+	Scorer   Scorer
+	// Connect reaches the cell. It is called at the start and again after a fault, so it may start a lost cell anew.
+	Connect func(ctx context.Context) (Robot, error)
+	Out     string // output folder: new, or that of an interrupted run with the same plan
+	// Record lists the entrants whose trials are turned into a dataset each (Out/datasets/NAME); nil: the first one.
+	Record []string
+	// Progress is called before each trial (trial nil) and after it; may be nil.
+	Progress func(done, total int, next string, trial *Trial)
+	Logger   *slog.Logger     // nil: silent
+	Now      func() time.Time // for the recordings' metadata; nil: time.Now
+}
+
+// Run runs all trials that are not there yet, and writes the report. When ctx ends it returns ctx's error; every finished trial
+// is kept and the next Run goes on with the others.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if o.Trials == 0 {
+		o.Trials = 15
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := o.Task.Validate(); err != nil {
+		return nil, fmt.Errorf("task: %w", err)
+	}
+	conditions, err := o.Task.Conditions.List(o.Trials, o.TaskDir)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := newPlan(o.Task, conditions, o.Entrants, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan.register(o.Out); err != nil {
+		return nil, err
+	}
+	r := &runner{o: o, plan: plan, entrants: map[string]Entrant{}}
+	defer r.disconnect()
+	for _, e := range o.Entrants {
+		r.entrants[e.Name] = e
+	}
+	trials, err := r.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.datasets(ctx); err != nil {
+		return nil, err
+	}
+	return finish(o.Out, plan, trials)
+}
+
+type runner struct {
+	o        Options
+	plan     Plan
+	entrants map[string]Entrant
+	robot    Robot // nil: not connected
+}
+
+// all walks the plan: conditions in order, entrants in the block's order.
+func (r *runner) all(ctx context.Context) ([]Trial, error) {
+	var trials []Trial
+	total, done := len(r.plan.Conditions)*len(r.plan.Entrants), 0
+	for n, c := range r.plan.Conditions {
+		for _, name := range r.plan.Order[n] {
+			r.report(done, total, fmt.Sprintf("%s on %s", name, c.Name), nil)
+			attempts, err := r.untilCounted(ctx, n, c, r.entrants[name])
+			if err != nil {
+				return nil, err
+			}
+			trials = append(trials, attempts...)
+			done++
+			r.report(done, total, "", &trials[len(trials)-1])
+		}
+	}
+	return trials, nil
+}
+
+func (r *runner) report(done, total int, next string, t *Trial) {
+	if r.o.Progress != nil {
+		r.o.Progress(done, total, next, t)
+	}
+}
+
+// untilCounted runs a trial, and again as the task's rule for aborted trials says; the last attempt counts.
+func (r *runner) untilCounted(ctx context.Context, n int, c Condition, e Entrant) ([]Trial, error) {
+	var attempts []Trial
+	for k := 1; ; k++ {
+		t := Trial{Entrant: e.Name, Condition: c.Name, Number: n, Attempt: k}
+		old, ok, err := readTrial(t.dir(r.o.Out))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			t = old
+		} else if err := r.once(ctx, &t, c, e); err != nil {
+			return nil, err
+		}
+		attempts = append(attempts, t)
+		if t.Counts {
+			return attempts, nil
+		}
+	}
+}
+
+// once runs one attempt and writes it. An error means that no trial happened: the context ended, the disk failed, or the cell can
+// not be reached at all.
+func (r *runner) once(ctx context.Context, t *Trial, c Condition, e Entrant) error {
+	dir := t.dir(r.o.Out)
+	if err := os.RemoveAll(dir); err != nil { // what an interrupted attempt left
+		return fmt.Errorf("clear the trial's folder: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the trial's folder: %w", err)
+	}
+	err := r.drive(ctx, t, c, e, dir)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var fault faultError
+	switch {
+	case errors.As(err, &fault):
+		t.End, t.Reason = EndFault, fault.Error()
+		t.Cause, t.CauseText = CauseSystem, fault.Error()
+		r.o.Logger.Warn("trial aborted by a fault", "entrant", e.Name, "condition", c.Name, "err", fault.err)
+		r.disconnect() // the next attempt starts on a fresh connection
+	case err != nil:
+		return err
+	}
+	rule := r.plan.Task.Aborted
+	action, aborted := t.aborted(rule)
+	t.Counts = !aborted || action == CountSoFar || t.Attempt > rule.MaxReruns
+	t.Score = r.plan.Task.Rubric().Credit(t.Done)
+	return t.write(dir)
+}
+
+// faultError marks what the task's rule calls a system fault.
+type faultError struct{ err error }
+
+func (f faultError) Error() string { return f.err.Error() }
+func (f faultError) Unwrap() error { return f.err }
+
+// drive brings the cell to the condition, runs the policy and asks the scorer.
+func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, dir string) error {
+	if err := r.ready(ctx, c); err != nil {
+		return err
+	}
+	if err := r.o.Scorer.Begin(ctx, r.robot, c); err != nil {
+		return faultError{err}
+	}
+	if aware, ok := e.Policy.(trialAware); ok {
+		aware.BeginTrial(t.Number)
+	}
+	log, err := newRecording(dir, r.o.Now, r.robot.Hello(), r.plan.Task.Name, *t)
+	if err != nil {
+		return err
+	}
+	a := &attempt{task: r.plan.Task, scorer: r.o.Scorer, policy: e.Policy, log: log, dir: dir, trial: t}
+	if err := a.start(r.robot.Now()); err != nil {
+		return errors.Join(err, log.abandon())
+	}
+	result, runErr := r.robot.Run(ctx, deploy.RunOptions{
+		Policy: e.Policy, Prompt: t.Prompts[0].Prompt, MaxDuration: r.plan.Task.TimeLimit(), Step: a.step, Log: log.trial,
+	})
+	t.take(result)
+	t.Done = a.done
+	if runErr != nil {
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), log.abandon())
+		}
+		return errors.Join(faultError{runErr}, log.end(r.robot.Now(), false))
+	}
+	if err := a.picture("end", a.last); err != nil {
+		return errors.Join(err, log.abandon())
+	}
+	if t.Finding, err = r.o.Scorer.End(ctx, result); err != nil {
+		return errors.Join(faultError{err}, log.end(r.robot.Now(), false))
+	}
+	if t.End == EndStopped && t.Done < len(r.plan.Task.Rubric()) {
+		t.Cause, t.CauseText = CauseSafety, t.Reason+"; "+t.CauseText
+	}
+	if err := log.end(r.robot.Now(), t.Done == len(r.plan.Task.Rubric())); err != nil {
+		return err
+	}
+	if result.Stopped() {
+		if err := r.robot.Recover(ctx); err != nil {
+			r.o.Logger.Warn("the arms did not recover; connecting anew", "err", err)
+			r.disconnect()
+		}
+	}
+	return nil
+}
+
+// take copies deploy's result. An end that the step hook decided stands.
+func (t *Trial) take(res deploy.Result) {
+	t.Reason = res.Reason
+	t.Seconds = res.Duration.Seconds()
+	t.Motion = Motion{res.Chunks, res.Rejected, res.Starved, res.MaxFollowing, res.MinArmDistance}
+	ms := func(d interface{ Seconds() float64 }) float64 { return 1000 * d.Seconds() }
+	t.Wall = Wall{ms(res.PolicyLatency.P50), ms(res.PolicyLatency.P99), res.PolicyLatency.N}
+	switch res.Outcome {
+	case deploy.OutcomeStopped:
+		t.End = EndStopped
+	case deploy.OutcomeTime:
+		t.End = EndTime
+	}
+}
+
+// ready connects if need be, homes the arms and lets the scene be laid out.
+func (r *runner) ready(ctx context.Context, c Condition) error {
+	starts, err := c.HandStarts()
+	if err != nil {
+		return err
+	}
+	if r.robot == nil {
+		if r.robot, err = r.o.Connect(ctx); err != nil {
+			return fmt.Errorf("reach the cell: %w", err)
+		}
+	}
+	if err := r.robot.Home(ctx, starts); err != nil {
+		return faultError{fmt.Errorf("home the arms for condition %s: %w", c.Name, err)}
+	}
+	if person, ok := r.o.Scorer.(Resetter); ok {
+		return person.Reset(ctx, c)
+	}
+	if len(c.Scene) == 0 {
+		return fmt.Errorf("condition %s has no scene for the simulator; a robot needs a person as scorer", c.Name)
+	}
+	if err := r.robot.SetScene(ctx, c.Scene); err != nil {
+		return faultError{fmt.Errorf("lay out condition %s: %w", c.Name, err)}
+	}
+	return nil
+}
+
+func (r *runner) disconnect() {
+	if r.robot == nil {
+		return
+	}
+	if err := r.robot.Close(); err != nil {
+		r.o.Logger.Warn("close the cell", "err", err)
+	}
+	r.robot = nil
+}
