@@ -99,9 +99,7 @@ func (c *Cell) Reset(cond Condition) error {
 		}
 	}
 	c.eng.reset()
-	c.cond = cond
-	c.eng.setBody(c.block, cond.Block.pose(BlockHalfHeight))
-	c.eng.setBody(c.tray, cond.Tray.pose(0))
+	c.arrange(cond)
 	for _, s := range Sides {
 		start := cond.Hand(s)
 		if c.cfg.Mode == ModeHandheld {
@@ -116,6 +114,23 @@ func (c *Cell) Reset(cond Condition) error {
 	return nil
 }
 
+// SetScene puts block and tray where a condition wants them and leaves the hands as they are, as a person does between two trials.
+func (c *Cell) SetScene(cond Condition) error {
+	if err := cond.Validate(); err != nil {
+		return fmt.Errorf("set the scene of condition %q: %w", cond.Name, err)
+	}
+	c.arrange(cond)
+	c.eng.forward()
+	return nil
+}
+
+func (c *Cell) arrange(cond Condition) {
+	c.cond = cond
+	c.eng.setBody(c.block, cond.Block.pose(BlockHalfHeight))
+	c.eng.stillBody(c.block)
+	c.eng.setBody(c.tray, cond.Tray.pose(0))
+}
+
 // pose stands a body on the table with its frame at height z.
 func (p Planar) pose(z float64) frames.Pose {
 	return frames.Pose{Pos: vec(p.X, p.Y, z), Rot: frames.QuatFromAxisAngle(vec(0, 0, 1), p.Yaw)}
@@ -124,6 +139,7 @@ func (p Planar) pose(z float64) frames.Pose {
 func (c *Cell) placeArm(s Side, q [7]float64) {
 	for i, j := range c.hands[s].joints {
 		c.eng.setJoint(j, q[i])
+		c.eng.stillJoint(j)
 	}
 	c.SetJoints(s, q, [7]float64{})
 }
@@ -131,6 +147,8 @@ func (c *Cell) placeArm(s Side, q [7]float64) {
 func (c *Cell) placeFingers(s Side, rad float64) {
 	c.eng.setJoint(c.hands[s].finger, rad)
 	c.eng.setJoint(c.hands[s].mimic, -rad)
+	c.eng.stillJoint(c.hands[s].finger)
+	c.eng.stillJoint(c.hands[s].mimic)
 	c.SetGripper(s, rad)
 }
 
@@ -210,7 +228,7 @@ func (c *Cell) SetArm(s Side, q [7]float64, fingerRad float64) error {
 	return nil
 }
 
-// Truth is the state of the scene now.
+// Truth is the state of the scene now. Contacts are those of the last step.
 func (c *Cell) Truth() Truth {
 	t := Truth{Time: c.now, Block: c.eng.pose(c.block), Tray: c.eng.pose(c.tray)}
 	linear, angular := c.eng.speed(c.block)

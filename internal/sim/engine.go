@@ -14,6 +14,9 @@ type engine interface {
 	// setBody places a body that has a free joint or is a mocap body.
 	setBody(body int, parentFromBody frames.Pose)
 	setJoint(joint int, q float64)
+	// stillBody and stillJoint take the speed from a body with a free joint and from a hinge or slide.
+	stillBody(body int)
+	stillJoint(joint int)
 	setControl(actuator int, value float64)
 	// forward computes poses and contacts from positions without time passing.
 	forward()

@@ -141,6 +141,14 @@ func (e *mujoco) setJoint(joint int, q float64) {
 	numbers(e.d.qpos, e.m.nq)[ints(e.m.jnt_qposadr, e.m.njnt)[joint]] = q
 }
 
+func (e *mujoco) stillBody(body int) {
+	clear(numbers(e.d.qvel, e.m.nv)[ints(e.m.body_dofadr, e.m.nbody)[body]:][:6])
+}
+
+func (e *mujoco) stillJoint(joint int) {
+	numbers(e.d.qvel, e.m.nv)[ints(e.m.jnt_dofadr, e.m.njnt)[joint]] = 0
+}
+
 func (e *mujoco) setControl(actuator int, value float64) {
 	numbers(e.d.ctrl, e.m.nu)[actuator] = value
 }
