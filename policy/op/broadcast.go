@@ -17,6 +17,20 @@ func Sub(a, b *Node) *Node { return binary("sub", kernel.SubKind, a, b) }
 // Mul returns a·b element by element, broadcast as Add.
 func Mul(a, b *Node) *Node { return binary("mul", kernel.MulKind, a, b) }
 
+// Addition returns the family that adds two tensors of one shape (empty for bare scalars): what an engine runs in place of gorgonia's own
+// additions, with which Grad sums the gradients of a node that is used more than once.
+func Addition(dt tensor.Dtype, shape tensor.Shape) *Family {
+	p := planBroadcast(shape, shape, shape)
+	a := Arg{Dtype: dt, Shape: shape, Split: p.split[0]}
+	return &Family{
+		Name:    "add",
+		In:      []Arg{a, a},
+		Out:     []Result{{Dtype: dt, Shape: shape}},
+		Units:   p.units,
+		compute: pick(dt, runBinary[float32](kernel.AddKind, p), runBinary[float64](kernel.AddKind, p)),
+	}
+}
+
 // BroadcastTo repeats x to the given shape by the rule of Add.
 func BroadcastTo(x *Node, shape ...int) *Node {
 	if got := broadcastShape("broadcast", x.Shape(), shape); !same(got, shape) {
@@ -34,7 +48,9 @@ func BroadcastTo(x *Node, shape ...int) *Node {
 		Units:   p.units,
 		compute: pick(dt, runBroadcast[float32](p), runBroadcast[float64](p)),
 	}
-	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes { return gorgonia.Nodes{sumTo(grad, in[0].Shape())} }
+	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
+		return gorgonia.Nodes{sumTo(grad, in[0].Shape())}
+	}
 	return f.apply(0, x)
 }
 
@@ -237,7 +253,9 @@ func sumTo(x *Node, shape tensor.Shape) *Node {
 		Units:   p.units,
 		compute: pick(dt, runSumTo[float32](p), runSumTo[float64](p)),
 	}
-	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes { return gorgonia.Nodes{BroadcastTo(grad, in[0].Shape()...)} }
+	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
+		return gorgonia.Nodes{BroadcastTo(grad, in[0].Shape()...)}
+	}
 	return f.apply(0, x)
 }
 

@@ -8,7 +8,9 @@ import (
 
 // LayerNorm normalises the last axis to mean 0 and variance 1, then multiplies by gain and adds bias, either of which may be nil:
 // x [..., d], gain and bias [d]. eps is added to the variance. Source: Ba et al. 2016, equation 3.
-func LayerNorm(x, gain, bias *Node, eps float64) *Node { return norm("layernorm", true, x, gain, bias, eps) }
+func LayerNorm(x, gain, bias *Node, eps float64) *Node {
+	return norm("layernorm", true, x, gain, bias, eps)
+}
 
 // RMSNorm divides the last axis by the root of its mean square plus eps, then multiplies by gain, which may be nil: x [..., d],
 // gain [d]. Source: Zhang and Sennrich 2019, equation 4.

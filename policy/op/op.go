@@ -20,6 +20,7 @@ import (
 	"hash"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	"github.com/chewxy/hm"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
@@ -275,16 +276,21 @@ func (o Op) CallsExtern() bool { return true }
 // OverwritesInput implements gorgonia.Op: no input is overwritten.
 func (o Op) OverwritesInput() int { return -1 }
 
-// WriteHash implements gorgonia.Op: every attribute, shape and element type counts, so that ops that differ never merge.
-func (o Op) WriteHash(h hash.Hash) {
-	fmt.Fprintf(h, "pinch:%s[%s]#%d~%d", o.Name, o.Attrs, o.Index, o.salt)
-	for _, a := range o.In {
-		fmt.Fprintf(h, "|%v%v", a.Dtype, []int(a.Shape))
+// Key names a family by everything that decides its results: two families of equal keys compute the same from the same inputs.
+func (f *Family) Key() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "pinch:%s[%s]~%d", f.Name, f.Attrs, f.salt)
+	for _, a := range f.In {
+		fmt.Fprintf(&b, "|%v%v", a.Dtype, []int(a.Shape))
 	}
-	for _, r := range o.Out {
-		fmt.Fprintf(h, ">%v%v", r.Dtype, []int(r.Shape))
+	for _, r := range f.Out {
+		fmt.Fprintf(&b, ">%v%v", r.Dtype, []int(r.Shape))
 	}
+	return b.String()
 }
+
+// WriteHash implements gorgonia.Op: every attribute, shape and element type counts, so that ops that differ never merge.
+func (o Op) WriteHash(h hash.Hash) { fmt.Fprintf(h, "%s#%d", o.Key(), o.Index) }
 
 // Hashcode implements gorgonia.Op.
 func (o Op) Hashcode() uint32 {

@@ -226,7 +226,9 @@ func unslice(x *Node, shape tensor.Shape, axis, from int) *Node {
 		Units:   size(shape[:axis]),
 		compute: pick(dt, runUnslice[float32](p), runUnslice[float64](p)),
 	}
-	f.grad = func(_ gorgonia.Nodes, _, grad *Node) gorgonia.Nodes { return gorgonia.Nodes{Slice(grad, axis, from, to)} }
+	f.grad = func(_ gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
+		return gorgonia.Nodes{Slice(grad, axis, from, to)}
+	}
 	return f.apply(0, x)
 }
 

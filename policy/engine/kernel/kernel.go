@@ -50,6 +50,21 @@ func (b Buffer) Part(from, to, size int) Buffer {
 	return Buffer{unsafe.Add(b.p, from*size), to - from}
 }
 
+// At returns n elements of the given size in bytes, from a byte offset of words on.
+func At(words []float64, offset, n, size int) Buffer {
+	if offset < 0 || offset+n*size > 8*len(words) {
+		panic("kernel: buffer outside its memory")
+	}
+	return Buffer{unsafe.Add(unsafe.Pointer(unsafe.SliceData(words)), offset), n}
+}
+
+// Aligned returns memory for the given number of bytes that begins at a cache line.
+func Aligned(bytes int) []float64 {
+	words := make([]float64, (bytes+7)/8+8)
+	skip := int(-uintptr(unsafe.Pointer(&words[0]))&63) / 8
+	return words[skip:]
+}
+
 // Worker lends scratch memory to the kernels that one goroutine runs. It is not safe for concurrent use.
 type Worker struct {
 	buf []float64 // 8-byte alignment serves both element types
@@ -68,7 +83,7 @@ func Scratch[T Float](w *Worker, n int) []T {
 	words = (words + 7) &^ 7 // whole cache lines
 	if w.off+words > len(w.buf) {
 		// What was lent from the old memory stays valid: its borrowers keep it alive.
-		w.buf, w.off = make([]float64, 2*(w.off+words)), 0
+		w.buf, w.off = Aligned(16*(w.off+words)), 0
 	}
 	p := unsafe.Pointer(&w.buf[w.off])
 	w.off += words
