@@ -11,14 +11,6 @@ import (
 	"github.com/pinch-robotics/pinch/internal/rawlog"
 )
 
-// clockSample is a message of /pinch/clock.
-type clockSample struct {
-	Clock     string `json:"clock"`
-	DeviceNS  int64  `json:"device_ns"`
-	HostNS    int64  `json:"host_ns"`
-	RoundTrip int64  `json:"round_trip_ns"`
-}
-
 // aligner gives every message its stamp on the one clock that the rows are aligned on.
 //
 //	all streams on one device clock   publish time, exactly
@@ -77,7 +69,7 @@ func newAligner(r *rawlog.Reader, streams, others []rawlog.Channel) (a *aligner,
 		}
 		a.offset[clock] = m.OffsetNS
 		warnings = append(warnings, fmt.Sprintf("clock %q has no exchange on %s: its offset rests on receive times and holds the transport delay",
-			clock, topicClock))
+			clock, rawlog.TopicClock))
 	}
 	return a, warnings, nil
 }
@@ -86,7 +78,7 @@ func newAligner(r *rawlog.Reader, streams, others []rawlog.Channel) (a *aligner,
 // (receive time against device time; the quickest half counts, as a delay only ever adds).
 func clockEvidence(r *rawlog.Reader, channels []rawlog.Channel) (exchanges, transit map[string][]frames.ClockSample, err error) {
 	exchanges, transit = map[string][]frames.ClockSample{}, map[string][]frames.ClockSample{}
-	topics := []string{topicClock}
+	topics := []string{rawlog.TopicClock}
 	for _, c := range channels {
 		topics = append(topics, c.Topic)
 	}
@@ -98,19 +90,19 @@ func clockEvidence(r *rawlog.Reader, channels []rawlog.Channel) (exchanges, tran
 			}
 			return nil, nil, err
 		}
-		if m.Channel.Topic != topicClock {
+		if m.Channel.Topic != rawlog.TopicClock {
 			if d, ok := m.DeviceTime(); ok {
 				clock := m.Channel.Clock()
 				transit[clock] = append(transit[clock], frames.ClockSample{Device: d, Host: m.LogTime})
 			}
 			continue
 		}
-		var s clockSample
+		var s rawlog.ClockSample
 		if err := json.Unmarshal(m.Data, &s); err != nil {
-			return nil, nil, fmt.Errorf("%s record %d: %w", topicClock, n, err)
+			return nil, nil, fmt.Errorf("%s record %d: %w", rawlog.TopicClock, n, err)
 		}
 		exchanges[s.Clock] = append(exchanges[s.Clock], frames.ClockSample{
-			Device: frames.DeviceTime(s.DeviceNS), Host: frames.HostTime(s.HostNS), RoundTrip: time.Duration(s.RoundTrip)})
+			Device: frames.DeviceTime(s.DeviceNS), Host: frames.HostTime(s.HostNS), RoundTrip: time.Duration(s.RoundTripNS)})
 		n++
 	}
 	for clock, s := range transit {

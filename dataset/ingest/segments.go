@@ -5,14 +5,14 @@ import (
 	"math"
 
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/meta"
+	"github.com/pinch-robotics/pinch/internal/rawlog"
 )
 
-// event is a message of /pinch/session.
+// event is a message of /pinch/session with its stamp.
 type event struct {
-	at      frames.Stamp
-	Event   string `json:"event"`
-	Label   string `json:"label"`
-	Success *bool  `json:"success"`
+	rawlog.SessionEvent
+	at frames.Stamp
 }
 
 // segment is one attempt at one subtask: from <= t < to on the alignment clock. index is its number in meta.json.
@@ -39,11 +39,11 @@ func (s *survey) segments(task string) ([]segment, error) {
 		if s.align.clock != "" {
 			if _, ok := s.align.offset[s.align.clock]; !ok {
 				return nil, fmt.Errorf("the streams are aligned on clock %q, but the log has neither %s nor an offset of that clock, "+
-					"so the segments of %s cannot be placed", s.align.clock, topicSession, metaFile)
+					"so the segments of %s cannot be placed", s.align.clock, rawlog.TopicSession, meta.FileName)
 			}
 		}
 		for i, ms := range s.meta.Segments {
-			out = append(out, segment{i, s.meta.label(ms), ms.Success, s.align.fromHost(nanos(ms.StartTime)), s.align.fromHost(nanos(ms.EndTime))})
+			out = append(out, segment{i, s.meta.Labels[ms.LabelIdx], ms.Success, s.align.fromHost(nanos(ms.StartTime)), s.align.fromHost(nanos(ms.EndTime))})
 		}
 	default:
 		out = []segment{{0, task, true, math.MinInt64, math.MaxInt64}}
@@ -51,7 +51,7 @@ func (s *survey) segments(task string) ([]segment, error) {
 	for i := 1; i < len(out); i++ {
 		if out[i].from < out[i-1].to {
 			return nil, fmt.Errorf("segment %d begins at %d ns, before segment %d ends at %d ns; correct their times in %s",
-				i, out[i].from, i-1, out[i-1].to, metaFile)
+				i, out[i].from, i-1, out[i-1].to, meta.FileName)
 		}
 	}
 	return out, nil
@@ -68,13 +68,13 @@ func segmentsOfEvents(events []event) []segment {
 	running := false
 	for _, e := range events {
 		switch e.Event {
-		case "subtask":
+		case rawlog.EventSubtask:
 			open, running = segment{index: len(out), label: e.Label, from: e.at}, true
-		case "accept", "reject":
+		case rawlog.EventAccept, rawlog.EventReject:
 			if !running {
 				continue
 			}
-			open.to, open.success, running = e.at, e.Event == "accept", false
+			open.to, open.success, running = e.at, e.Event == rawlog.EventAccept, false
 			if e.Success != nil {
 				open.success = *e.Success
 			}
@@ -91,13 +91,13 @@ func segmentsOfEvents(events []event) []segment {
 func (s *survey) agree(segs []segment) error {
 	if len(segs) != len(s.meta.Segments) {
 		return fmt.Errorf("%s has %d closed segments, %s has %d; run `pinch record --recover` to write the latter anew",
-			topicSession, len(segs), metaFile, len(s.meta.Segments))
+			rawlog.TopicSession, len(segs), meta.FileName, len(s.meta.Segments))
 	}
 	for i, ms := range s.meta.Segments {
 		if ms.Success != segs[i].success {
-			return fmt.Errorf("segment %d: success is %v on %s, but %v in %s", i, segs[i].success, topicSession, ms.Success, metaFile)
+			return fmt.Errorf("segment %d: success is %v on %s, but %v in %s", i, segs[i].success, rawlog.TopicSession, ms.Success, meta.FileName)
 		}
-		segs[i].label = s.meta.label(ms)
+		segs[i].label = s.meta.Labels[ms.LabelIdx]
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/meta"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
 	"github.com/pinch-robotics/pinch/internal/wire/rosmsg"
 	"gonum.org/v1/gonum/spatial/r3"
@@ -18,7 +19,7 @@ import (
 // survey is everything of a log but its pictures: who sent what when, all poses and angles.
 type survey struct {
 	path     string
-	meta     meta
+	meta     meta.Recording
 	m        Map
 	align    *aligner
 	warnings []string
@@ -70,7 +71,7 @@ func takeSurvey(path string, o Options) (*survey, *rawlog.Reader, error) {
 	}
 	if !found && o.Task == "" {
 		return nil, nil, fmt.Errorf("log %s has no %s beside it; run `pinch record --recover %s` if pinch recorded it, or name its instruction with --task",
-			path, metaFile, filepath.Dir(path))
+			path, meta.FileName, filepath.Dir(path))
 	}
 	r, err := rawlog.Open(path)
 	if err != nil {
@@ -184,7 +185,7 @@ func (s *survey) channels(r *rawlog.Reader) (streams, others []rawlog.Channel, e
 		}
 		streams = append(streams, c)
 	}
-	optional := []string{s.m.TFStatic, s.m.Pedal, topicSession}
+	optional := []string{s.m.TFStatic, s.m.Pedal, rawlog.TopicSession}
 	optional = append(append(optional, s.m.Tracked["left"]...), s.m.Tracked["right"]...)
 	for _, t := range optional {
 		if c, ok := find(t); ok {
@@ -253,12 +254,11 @@ func (s *survey) message(m rawlog.Message, n int) error {
 		p := pedalSample{at: s.align.stamp(m)}
 		copy(p.buttons[:], joy.Buttons)
 		s.pedal = append(s.pedal, p)
-	case topicSession:
-		var e event
-		if err := json.Unmarshal(m.Data, &e); err != nil {
+	case rawlog.TopicSession:
+		e := event{at: s.align.stamp(m)}
+		if err := json.Unmarshal(m.Data, &e.SessionEvent); err != nil {
 			return err
 		}
-		e.at = s.align.stamp(m)
 		s.events = append(s.events, e)
 	default:
 		var b rosmsg.Bool

@@ -40,12 +40,6 @@ type CameraTopics struct {
 	Optional bool     `yaml:"optional"`
 }
 
-// Topics of every log.
-const (
-	topicSession = "/pinch/session"
-	topicClock   = "/pinch/clock"
-)
-
 // Stationary is the map of YUBI's desk rig, and of our rigs with a pedal.
 func Stationary() Map {
 	m := Portable()
