@@ -1,0 +1,88 @@
+package deploy
+
+import (
+	"math"
+
+	"github.com/pinch-robotics/pinch/frames"
+)
+
+// path is the motion the executor follows: hands on a fixed grid of policy time.
+type path struct {
+	start  float64 // policy time of the first sample, s
+	step   float64 // s
+	sample []hands
+
+	origin  float64 // policy time of the observation the newest chunk answers
+	rows    int     // of that chunk
+	rowStep float64 // s
+}
+
+// standing is the path of hands that do not move: one sample.
+func standing(at hands, t, step float64) *path {
+	return &path{start: t, step: step, sample: []hands{at}, origin: t}
+}
+
+func (p *path) end() float64 { return p.start + float64(len(p.sample)-1)*p.step }
+
+// at gives the hands at policy time t; they stand at both ends.
+func (p *path) at(t float64) hands {
+	x := (t - p.start) / p.step
+	last := len(p.sample) - 1
+	if x <= 0 {
+		return p.sample[0]
+	}
+	if x >= float64(last) {
+		return p.sample[last]
+	}
+	i := int(x)
+	f := x - float64(i)
+	if f < 1e-9 {
+		return p.sample[i]
+	}
+	return mix(p.sample[i], p.sample[i+1], f)
+}
+
+func mix(a, b hands, f float64) (o hands) {
+	for h := range o.pose {
+		o.pose[h] = frames.Interpolate(a.pose[h], b.pose[h], f)
+		o.finger[h] = a.finger[h] + f*(b.finger[h]-a.finger[h])
+	}
+	return o
+}
+
+// coast gives the hands at policy time t on a path that does not stop dead at its end: beyond it the last motion fades out within fade
+// seconds. Only the seam uses it, when a new chunk takes over near the end of the old one.
+func (p *path) coast(t, fade float64) hands {
+	over := t - p.end()
+	n := len(p.sample)
+	if over <= 0 || n < 2 {
+		return p.at(t)
+	}
+	// Speed falls linearly to zero: the way gone after time u is u - u²/(2 fade) of the last speed.
+	u := math.Min(over, fade)
+	steps := (u - u*u/(2*fade)) / p.step
+	o := p.sample[n-1]
+	for h := range o.pose {
+		last := p.sample[n-2].pose[h].Inv().Mul(p.sample[n-1].pose[h])
+		o.pose[h] = o.pose[h].Mul(last.Log().Scale(steps).Exp())
+	}
+	return o
+}
+
+// blend lays the curve over the path from policy time at on: what was commanded passes into what is wanted within blend seconds, weighted by
+// the quintic 10s³-15s⁴+6s⁵, so that position, velocity and acceleration are continuous at both ends of the seam.
+func (p *path) blend(c *curve, at, blend float64, rows int, origin, rowStep float64) *path {
+	n := int(math.Floor((c.end()-at)/p.step+1e-9)) + 1
+	out := &path{start: at, step: p.step, sample: make([]hands, n), origin: origin, rows: rows, rowStep: rowStep}
+	for i := range out.sample {
+		t := at + float64(i)*p.step
+		s := float64(i) * p.step / blend
+		if s >= 1 {
+			out.sample[i] = c.at(t)
+			continue
+		}
+		w := s * s * s * (10 + s*(-15+6*s))
+		out.sample[i] = mix(p.coast(t, blend), c.at(t), w)
+	}
+	return out
+}
