@@ -14,7 +14,7 @@ func Probe() []doctor.Part {
 	var cell *sim.Cell
 	physics := doctor.Try("MuJoCo", fix, func() (string, error) {
 		small := sim.Size{Width: 64, Height: 48}
-		c, err := sim.New(sim.Config{Mode: sim.Handheld, Wrist: small, Center: small, Scene: small, RenderThreads: 1})
+		c, err := sim.New(sim.Config{Mode: sim.ModeHandheld, Wrist: small, Center: small, Scene: small, RenderThreads: 1})
 		if err != nil {
 			return "", err
 		}

@@ -1,0 +1,190 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pinch-robotics/pinch/cmd/internal/program"
+	"github.com/pinch-robotics/pinch/dataset"
+)
+
+// Dataset makes `pinch dataset` with its verbs.
+func Dataset() *cobra.Command {
+	return program.Group("dataset", "check, describe, show and extract datasets",
+		datasetCheck(), datasetInfo(), datasetView(), datasetExtract())
+}
+
+type checkOptions struct {
+	dataset.CheckOptions
+	JSON bool
+}
+
+// AddFlags adds the flags of `pinch dataset check`.
+func (o *checkOptions) AddFlags(f *pflag.FlagSet) {
+	f.BoolVar(&o.Decode, "decode", false, "also decode every video: frame counts, frozen and black pictures, image statistics")
+	f.BoolVar(&o.JSON, "json", false, "print the report as JSON")
+}
+
+func datasetCheck() *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use: "check DATASET", Short: "say exactly what is wrong with a dataset", Args: cobra.ExactArgs(1),
+		Long: "Looks for everything that makes the official LeRobot loader fail or training wrong, in datasets of version 3.0 and 2.1\n" +
+			"made by any software. Each finding names the file, the episode and the fix.\n" + program.ExitHelpFound,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runCheck(cmd.Context(), args[0], o, cmd.OutOrStdout())
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runCheck(ctx context.Context, root string, o checkOptions, out io.Writer) error {
+	report, err := dataset.Check(ctx, root, o.CheckOptions)
+	if err != nil {
+		return err
+	}
+	write := report.WriteText
+	if o.JSON {
+		write = report.WriteJSON
+	}
+	if err := write(out); err != nil {
+		return err
+	}
+	if !report.OK() {
+		return program.ErrFound
+	}
+	return nil
+}
+
+func datasetInfo() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "info DATASET", Short: "say what a dataset holds", Args: cobra.ExactArgs(1),
+		Long: "Prints version, episodes, features, tasks, sizes and identity of a dataset.\n" + program.ExitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			summary, err := dataset.Summarize(args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return summary.WriteJSON(cmd.OutOrStdout())
+			}
+			return summary.WriteText(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
+	return cmd
+}
+
+type viewOptions struct {
+	dataset.ViewOptions
+	Out      string
+	Episodes string
+}
+
+// AddFlags adds the flags of `pinch dataset view`.
+func (o *viewOptions) AddFlags(f *pflag.FlagSet) {
+	f.StringVarP(&o.Out, "out", "o", "view", "the `folder` that the pages are written to")
+	f.StringVar(&o.Episodes, "episodes", "", "which `episodes`: 3 or 0-4 or 1,5,7-9 (default: all that are present)")
+	f.BoolVar(&o.Embed, "embed", false, "put the videos into the pages instead of beside them")
+}
+
+func (o *viewOptions) checkFlags() (err error) {
+	o.ViewOptions.Episodes, err = parseEpisodes(o.Episodes)
+	return err
+}
+
+func datasetView() *cobra.Command {
+	var o viewOptions
+	cmd := &cobra.Command{
+		Use: "view DATASET", Short: "write an HTML page for each episode: video, poses, grippers, events", Args: cobra.ExactArgs(1),
+		Long: "Writes pages that need no network: an index and one page for each episode.\n" + program.ExitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.checkFlags(); err != nil {
+				return err
+			}
+			index, err := dataset.View(cmd.Context(), args[0], o.Out, o.ViewOptions)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), index)
+			return err
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+type extractOptions struct {
+	Episodes string
+	Log      program.LogFlags
+}
+
+// AddFlags adds the flags of `pinch dataset extract`.
+func (o *extractOptions) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Episodes, "episodes", "", "which `episodes`: 3 or 0-4 or 1,5,7-9 (default: all that are present)")
+	o.Log.AddFlags(f)
+}
+
+func datasetExtract() *cobra.Command {
+	var o extractOptions
+	cmd := &cobra.Command{
+		Use: "extract SOURCE TARGET", Short: "copy episodes of any dataset into a new, valid v3.0 dataset", Args: cobra.ExactArgs(2),
+		Long: "Copies episodes of a v2.1 or v3.0 dataset into a new v3.0 dataset. Video packets are copied, not encoded again; indices,\n" +
+			"statistics and tasks are computed anew, so an incomplete copy becomes a complete dataset.\n" + program.ExitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			episodes, err := parseEpisodes(o.Episodes)
+			if err != nil {
+				return err
+			}
+			return runExtract(cmd.Context(), args[0], args[1], episodes, o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runExtract(ctx context.Context, src, dst string, episodes []int, o extractOptions, out, progress io.Writer) error {
+	result, err := dataset.Extract(ctx, src, dst, episodes, dataset.ExtractOptions{
+		Progress:      func(done, total int) { fmt.Fprintf(progress, "extract: %d of %d episodes\n", done, total) },
+		WriterOptions: dataset.WriterOptions{Logger: o.Log.Logger(progress)},
+	})
+	if err != nil {
+		return err
+	}
+	for _, change := range result.Changes {
+		fmt.Fprintln(out, "corrected:", change)
+	}
+	_, err = fmt.Fprintf(out, "%s: %d episodes, %d frames\n", dst, len(result.Episodes), result.Frames)
+	return err
+}
+
+// parseEpisodes reads a list such as 1,5,7-9. Empty gives nil: all.
+func parseEpisodes(list string) ([]int, error) {
+	var out []int
+	for _, part := range strings.Split(list, ",") {
+		if list == "" {
+			return nil, nil
+		}
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		from, err := strconv.Atoi(first)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.Atoi(last)
+		}
+		if err != nil || from < 0 || to < from {
+			return nil, program.Usage("--episodes: %q is no episode or range; write for instance 1,5,7-9", part)
+		}
+		for e := from; e <= to; e++ {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
