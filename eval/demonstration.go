@@ -6,28 +6,19 @@ import (
 	"strings"
 
 	"github.com/pinch-robotics/pinch/dataset"
+	"github.com/pinch-robotics/pinch/deploy"
 	"github.com/pinch-robotics/pinch/frames"
 )
 
-// demonstration is the recorded motion of a whole attempt: every subtask of one recording, in order.
-type demonstration struct {
-	name string
-	rows []row
-	last [2]frames.Pose // where the hands were at the last row
-}
+// Features that a dataset must have to be replayed: poses in any one frame of the recording, and finger angles.
+const featureFinger = "observation.joint_states"
 
-// Features that a dataset must have to be replayed, left and right hand.
-const featureFinger = "action.next.joint_states"
+var featurePose = [2]string{"observation.pose.left_hand_root.absolute", "observation.pose.right_hand_root.absolute"}
 
-var (
-	featureMotion = [2]string{"action.next.pose.left_hand_root.relative", "action.next.pose.right_hand_root.relative"}
-	featurePose   = [2]string{"observation.pose.left_hand_root.absolute", "observation.pose.right_hand_root.absolute"}
-)
-
-// readDemonstrations joins the episodes of each recording, in order of their segments, and keeps recordings whose last
-// episode of every segment succeeded. Rejected attempts are left out: their motion was undone by hand.
-func readDemonstrations(d *dataset.Dataset) ([]demonstration, error) {
-	var out []demonstration
+// readDemonstrations joins the successful episodes of each recording, in order of their segments; its rows follow each other without a
+// gap, since segments that touch share no row. Rejected attempts are left out: their motion was undone by hand.
+func readDemonstrations(d *dataset.Dataset) ([]deploy.Demonstration, error) {
+	var out []deploy.Demonstration
 	byRecording := map[string]int{}
 	for _, ep := range d.Episodes() {
 		if !succeeded(ep) {
@@ -38,13 +29,11 @@ func readDemonstrations(d *dataset.Dataset) ([]demonstration, error) {
 		if !known {
 			at = len(out)
 			byRecording[id] = at
-			out = append(out, demonstration{name: id})
+			out = append(out, deploy.Demonstration{RateHz: float64(d.Info().FPS)})
 		}
-		rows, err := readRows(d, ep)
-		if err != nil {
+		if err := appendEpisode(&out[at], d, ep); err != nil {
 			return nil, err
 		}
-		out[at].append(rows)
 	}
 	if len(out) == 0 {
 		return nil, errors.New("no successful demonstration in it")
@@ -74,61 +63,36 @@ func recordingOf(ep dataset.EpisodeMeta) string {
 	return fmt.Sprintf("episode %d", ep.Index)
 }
 
-// recorded is a row with the absolute hand poses it was recorded at, in one frame for the whole recording.
-type recorded struct {
-	row
-	at [2]frames.Pose
-}
-
-// append joins the rows of the next episode. Episodes share no row, so the motion from the last row of one to the first row of
-// the next, identity in the data, is computed from the poses.
-func (d *demonstration) append(rows []recorded) {
-	if len(d.rows) > 0 {
-		last := &d.rows[len(d.rows)-1]
-		for h := range last.motion {
-			last.motion[h] = d.last[h].Inv().Mul(rows[0].at[h]).ArrayXYZXYZW()
-		}
-	}
-	for _, r := range rows {
-		d.rows = append(d.rows, r.row)
-	}
-	d.last = rows[len(rows)-1].at
-}
-
-func readRows(d *dataset.Dataset, ep dataset.EpisodeMeta) ([]recorded, error) {
+func appendEpisode(out *deploy.Demonstration, d *dataset.Dataset, ep dataset.EpisodeMeta) error {
 	read := func(name string, width int) ([]float64, error) {
 		v, err := dataset.ReadColumn[float64](d, name, ep.Index)
 		if err != nil {
 			return nil, fmt.Errorf("episode %d: %w", ep.Index, err)
 		}
-		if len(v) != width*ep.Length || len(v) == 0 {
+		if len(v) != width*ep.Length {
 			return nil, fmt.Errorf("episode %d: %s has %d numbers, want %d rows of %d", ep.Index, name, len(v), ep.Length, width)
 		}
 		return v, nil
 	}
 	fingers, err := read(featureFinger, 2)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rows := make([]recorded, ep.Length)
-	for i := range rows {
-		copy(rows[i].finger[:], fingers[2*i:])
-	}
+	hands := make([][2]frames.Pose, ep.Length)
 	for h := range 2 {
-		motion, err := read(featureMotion[h], 7)
-		if err != nil {
-			return nil, err
-		}
 		poses, err := read(featurePose[h], 7)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for i := range rows {
-			copy(rows[i].motion[h][:], motion[7*i:])
-			if rows[i].at[h], err = frames.PoseFromXYZXYZW([7]float64(poses[7*i : 7*i+7])); err != nil {
-				return nil, fmt.Errorf("episode %d, row %d of %s: %w", ep.Index, i, featurePose[h], err)
+		for i := range hands {
+			if hands[i][h], err = frames.PoseFromXYZXYZW([7]float64(poses[7*i : 7*i+7])); err != nil {
+				return fmt.Errorf("episode %d, row %d of %s: %w", ep.Index, i, featurePose[h], err)
 			}
 		}
 	}
-	return rows, nil
+	out.Hands = append(out.Hands, hands...)
+	for i := range ep.Length {
+		out.FingerRad = append(out.FingerRad, [2]float64(fingers[2*i:2*i+2]))
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pinch-robotics/pinch/deploy"
-	"github.com/pinch-robotics/pinch/internal/atomicfile"
+	"github.com/pinch-robotics/pinch/internal/meta"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
 	"github.com/pinch-robotics/pinch/internal/wire/armlink"
 )
@@ -21,13 +20,17 @@ type recording struct {
 	now   func() time.Time
 	w     *rawlog.Writer
 	trial *deploy.TrialLog
-	meta  trialMeta
+	meta  meta.Recording
+	begun int64 // ns of host time when the trial began
 	open  int64 // ns of host time when the segment under way began
 	label string
 }
 
+// logName is the raw log's name in a trial's folder.
+const logName = "trial.mcap"
+
 func newRecording(dir string, now func() time.Time, hello armlink.Hello, task string, t Trial) (*recording, error) {
-	w, err := rawlog.Create(filepath.Join(dir, "trial.mcap"), rawlog.WriterOptions{})
+	w, err := rawlog.Create(filepath.Join(dir, logName), rawlog.WriterOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("record the trial: %w", err)
 	}
@@ -35,13 +38,13 @@ func newRecording(dir string, now func() time.Time, hello armlink.Hello, task st
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("record the trial: %w", err), w.Close())
 	}
-	return &recording{dir: dir, now: now, w: w, trial: log, meta: newTrialMeta(hello, task, t)}, nil
+	return &recording{dir: dir, now: now, w: w, trial: log, meta: describe(hello, task, t)}, nil
 }
 
 // begin opens the log's first segment.
 func (r *recording) begin(tNS int64, prompt string) error {
-	r.meta.Episode.StartTime = unixSeconds(r.now())
-	if err := r.trial.SessionEvent(tNS, "start", r.meta.Episode.Label, false); err != nil {
+	r.begun = r.now().UnixNano()
+	if err := r.trial.SessionEvent(tNS, rawlog.EventStart, r.meta.Episode.Label, false); err != nil {
 		return err
 	}
 	return r.segment(tNS, prompt)
@@ -49,7 +52,7 @@ func (r *recording) begin(tNS int64, prompt string) error {
 
 func (r *recording) segment(tNS int64, prompt string) error {
 	r.label, r.open = prompt, r.now().UnixNano()
-	return r.trial.SessionEvent(tNS, "subtask", prompt, false)
+	return r.trial.SessionEvent(tNS, rawlog.EventSubtask, prompt, false)
 }
 
 // next closes the segment under way with success, because its milestones were seen, and opens the next.
@@ -62,14 +65,13 @@ func (r *recording) next(tNS int64, prompt string) error {
 
 // close ends the segment under way.
 func (r *recording) close(tNS int64, success bool) error {
-	event := "reject"
+	event := rawlog.EventReject
 	if success {
-		event = "accept"
+		event = rawlog.EventAccept
 	}
-	r.meta.Labels = append(r.meta.Labels, r.label)
-	r.meta.Segments = append(r.meta.Segments, metaSegment{
-		StartTime: float64(r.open) / 1e9, EndTime: unixSeconds(r.now()), LabelIdx: len(r.meta.Labels) - 1, Success: success,
-	})
+	// Two judgements within one clock reading would give a segment without length, which no reader takes.
+	end := max(r.now().UnixNano(), r.open+1000)
+	r.meta.AddSegment(r.label, meta.Seconds(r.open), meta.Seconds(end), success)
 	return r.trial.SessionEvent(tNS, event, r.label, success)
 }
 
@@ -78,92 +80,32 @@ func (r *recording) end(tNS int64, success bool) error {
 	if err := errors.Join(r.close(tNS, success), r.w.Close()); err != nil {
 		return fmt.Errorf("record the trial: %w", err)
 	}
-	r.meta.Episode.EndTime, r.meta.Episode.Success = unixSeconds(r.now()), success
-	data, err := json.MarshalIndent(r.meta, "", "  ")
-	if err != nil {
-		return fmt.Errorf("record the trial: %w", err)
-	}
-	return atomicfile.WriteFile(filepath.Join(r.dir, "meta.json"), append(data, '\n'), 0o644)
+	last := r.meta.Segments[len(r.meta.Segments)-1]
+	r.meta.Episode.StartTime, r.meta.Episode.EndTime, r.meta.Episode.Success = meta.Seconds(r.begun), last.EndTime, success
+	return meta.Write(r.dir, r.meta)
 }
 
 // abandon closes the log of a trial that never happened; its folder is cleared when the trial is run.
 func (r *recording) abandon() error { return r.w.Close() }
 
-// trialMeta is meta.json, airoa-metadata schema 2.0: every required key, for a recording whose runner is a model.
-type trialMeta struct {
-	Schema        string `json:"$schema"`
-	SchemaVersion string `json:"schema_version"`
-	UUID          string `json:"uuid"`
-	Robot         struct {
-		Type string `json:"type"`
-		ID   string `json:"id"`
-	} `json:"robot"`
-	Files       []metaFile `json:"files"`
-	Environment struct {
-		Type string `json:"type"`
-		Site string `json:"site"`
-	} `json:"environment"`
-	Runner struct {
-		Type         string `json:"type"`
-		Name         string `json:"name"`
-		Organization string `json:"organization"`
-	} `json:"runner"`
-	Devices  []metaDevice  `json:"devices"`
-	Programs []metaProgram `json:"programs"`
-	Episode  struct {
-		StartTime float64 `json:"start_time"`
-		EndTime   float64 `json:"end_time"`
-		Success   bool    `json:"success"`
-		Label     string  `json:"label"`
-	} `json:"episode"`
-	Labels   []string      `json:"labels"`
-	Segments []metaSegment `json:"segments"`
-}
-
-type metaFile struct {
-	Type string `json:"type"`
-	Name string `json:"name"`
-}
-
-type metaDevice struct {
-	Role string `json:"role"`
-	Type string `json:"type"`
-	ID   string `json:"id"`
-}
-
-type metaProgram struct {
-	Role   string `json:"role"`
-	Name   string `json:"name"`
-	Source any    `json:"source"` // null: not built from a repository that is known here
-}
-
-// metaSegment is one attempt at one prompt. Times are float seconds of the log's receive time.
-type metaSegment struct {
-	StartTime float64 `json:"start_time"`
-	EndTime   float64 `json:"end_time"`
-	LabelIdx  int     `json:"label_idx"`
-	Success   bool    `json:"success"`
-}
-
 // trialSpace is the namespace of trials' identifiers (RFC 9562, version 5).
 var trialSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("github.com/pinch-robotics/pinch/eval/trial"))
 
-func newTrialMeta(hello armlink.Hello, task string, t Trial) trialMeta {
-	m := trialMeta{SchemaVersion: "2.0", Schema: "airoa-metadata/v2_0"}
+// describe fills everything of a trial's meta.json but its times and segments. The runner is a model.
+func describe(hello armlink.Hello, task string, t Trial) meta.Recording {
+	m := meta.New()
 	m.UUID = uuid.NewSHA1(trialSpace, fmt.Appendf(nil, "%s/%s/%s/%d", task, t.Entrant, t.Condition, t.Attempt)).String()
-	m.Robot.Type, m.Robot.ID = "arms", "cell"
-	m.Environment.Type, m.Environment.Site = "real_world", "cell"
+	m.Robot = meta.Robot{Type: "arms", ID: "cell"}
+	m.Environment = meta.Environment{Type: meta.RealWorld, Site: "cell"}
 	if hello.Sim {
-		m.Environment.Type = "simulation"
+		m.Environment.Type = meta.Simulation
 	}
-	m.Runner.Type, m.Runner.Name, m.Runner.Organization = "model", t.Entrant, "pinch"
-	m.Files = []metaFile{{"mcap", "trial.mcap"}}
+	m.Runner = meta.Runner{Type: meta.Model, Name: t.Entrant}
+	m.Files = []meta.File{{Type: "mcap", Name: logName}}
 	for _, a := range hello.Arms {
-		m.Devices = append(m.Devices, metaDevice{"arm_" + a.Name, a.Model, a.Name})
+		m.Devices = append(m.Devices, meta.Device{Role: "arm_" + a.Name, Type: a.Model, ID: a.Name})
 	}
-	m.Programs = []metaProgram{{"interface", "pinch deploy", nil}, {"data_collection", "pinch eval", nil}}
+	m.Programs = []meta.Program{{Role: "interface", Name: "pinch deploy"}, {Role: "data_collection", Name: "pinch eval"}}
 	m.Episode.Label = task
 	return m
 }
-
-func unixSeconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -172,11 +172,15 @@ func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, di
 	if aware, ok := e.Policy.(trialAware); ok {
 		aware.BeginTrial(t.Number)
 	}
+	// Sampling noise begins anew, so a trial does not depend on the trials before it.
+	if p, ok := e.Policy.(deploy.Resetter); ok {
+		p.Reset()
+	}
 	log, err := newRecording(dir, r.o.Now, r.robot.Hello(), r.plan.Task.Name, *t)
 	if err != nil {
 		return err
 	}
-	a := &attempt{task: r.plan.Task, scorer: r.o.Scorer, policy: e.Policy, log: log, dir: dir, trial: t}
+	a := &attempt{task: r.plan.Task, scorer: r.o.Scorer, log: log, dir: dir, trial: t}
 	if err := a.start(r.robot.Now()); err != nil {
 		return errors.Join(err, log.abandon())
 	}

@@ -124,7 +124,6 @@ func (t Trial) write(dir string) error {
 type attempt struct {
 	task   Task
 	scorer Scorer
-	policy deploy.Policy
 	log    *recording
 	dir    string
 	trial  *Trial
@@ -145,9 +144,6 @@ func (a *attempt) start(tNS int64) error {
 
 // step is deploy's hook: it judges, takes pictures, gives the next prompt and ends the trial.
 func (a *attempt) step(ctx context.Context, s deploy.Step) (deploy.Directive, error) {
-	if aware, ok := a.policy.(trialAware); ok {
-		aware.OnStep(s)
-	}
 	if a.last.TNS == 0 {
 		if err := a.picture("start", s); err != nil {
 			return deploy.Directive{}, err
