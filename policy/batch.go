@@ -102,3 +102,20 @@ func (b *Batch) SetChunk(i int, action []float32, valid []bool, rng *rand.Rand) 
 		}
 	}
 }
+
+// Picture walks over the pixels of a camera of sample i as the network sees them, patch by patch, back in 0..255.
+func (b *Batch) Picture(i, camera int, set func(x, y int, red, green, blue byte)) {
+	cols, rows := b.arch.grid(b.spec)
+	reach := (b.arch.Window - b.arch.Patch) / 2
+	at := (i*len(b.spec.Cameras) + camera) * b.patchLen
+	byteOf := func(v float32) byte { return byte(min(max((v+1)*127.5+0.5, 0), 255)) }
+	for p := range cols * rows {
+		patch := b.patches[at+p*b.arch.patchDim():][:b.arch.patchDim()]
+		for y := range b.arch.Patch {
+			for x := range b.arch.Patch {
+				v := patch[((y+reach)*b.arch.Window+x+reach)*3:][:3]
+				set(p%cols*b.arch.Patch+x, p/cols*b.arch.Patch+y, byteOf(v[0]), byteOf(v[1]), byteOf(v[2]))
+			}
+		}
+	}
+}

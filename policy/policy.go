@@ -1,19 +1,33 @@
 package policy
 
 import (
-	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"sync"
 
 	"github.com/pinch-robotics/pinch/internal/imaging"
 )
 
+// Noise says which noise the sampler starts from.
+type Noise string
+
+const (
+	// NoiseFixed starts every chunk from one noise drawn from the seed. The policy is then a function of the observation
+	// alone, and chunks that follow each other agree about which of several possible motions to make.
+	NoiseFixed Noise = "fixed"
+	// NoiseFresh draws new noise for each call, from the seed and the number of the call since Load or Reset.
+	NoiseFresh Noise = "fresh"
+)
+
 // Options of Load.
 type Options struct {
-	// Seed of the sampling noise. The noise of a call depends on Seed and the number of the call since Load or Reset.
-	Seed uint64
-	// RawWeights serves the last weights instead of their running average.
-	RawWeights bool
-	// Threads of the engine; default all processors.
-	Threads int
+	Seed       uint64 // of the sampling noise
+	Noise      Noise  // default NoiseFixed
+	RawWeights bool   // use the last weights instead of their running average
+	BlankImage bool   // show mid grey instead of the cameras: the baseline that must do worse
+	Threads    int    // of the engine; default one per processor
 }
 
 // Observation is what a policy sees at one moment, keyed by the feature names of its Spec. For the umi preset these are
@@ -24,7 +38,7 @@ type Observation struct {
 	Prompt string
 }
 
-// Chunk is a policy's answer: Steps rows of Dim numbers at RateHz; row k is due (k+1)/RateHz after the observation for the
+// Chunk is a policy's answer: Steps rows of Dim numbers at RateHz. Row k is due (k+1)/RateHz after the observation for the
 // umi preset and k/RateHz for joint space.
 type Chunk struct {
 	Steps, Dim int
@@ -32,23 +46,178 @@ type Chunk struct {
 	RateHz     float64
 }
 
-// Policy is a checkpoint ready for inference. Not safe for concurrent use.
+// Policy is a checkpoint ready for inference. Safe for concurrent use: calls wait for each other.
 type Policy struct {
 	manifest Manifest
+	options  Options
+
+	mu      sync.Mutex // guards the sampler's buffers and the call counter
+	sampler *sampler
+	calls   uint64
 }
 
-// ErrNotBuilt marks bodies that follow.
-var errNotBuilt = errors.New("not available yet")
+// Load reads a checkpoint folder (or a run folder, whose latest checkpoint it takes), compiles its graphs and runs them once,
+// so that the first answer is as fast as the others.
+func Load(dir string, o Options) (*Policy, error) {
+	dir, err := Resolve(dir)
+	if err != nil {
+		return nil, err
+	}
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	file := EMAFile
+	if o.RawWeights {
+		file = RawFile
+	}
+	params, err := m.ReadParams(dir, file)
+	if err != nil {
+		return nil, err
+	}
+	p, err := New(m, params, o)
+	if err != nil {
+		return nil, fmt.Errorf("load checkpoint %s: %w", filepath.Clean(dir), err)
+	}
+	return p, nil
+}
 
-// Load reads a checkpoint folder (or a run folder, whose latest checkpoint it takes), compiles it and warms it up.
-func Load(dir string, o Options) (*Policy, error) { return nil, errNotBuilt }
+// New makes a policy of parts in memory; params are read, not copied, and must not change while the policy is used.
+func New(m Manifest, params *Params, o Options) (*Policy, error) {
+	if o.Noise == "" {
+		o.Noise = NoiseFixed
+	}
+	if o.Noise != NoiseFixed && o.Noise != NoiseFresh {
+		return nil, fmt.Errorf("noise %q: want %q or %q", o.Noise, NoiseFixed, NoiseFresh)
+	}
+	if o.Threads <= 0 {
+		o.Threads = runtime.NumCPU()
+	}
+	s, err := newSampler(m.Spec, m.Architecture, params, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{manifest: m, options: o, sampler: s}
+	if _, err := p.sample(make([]float32, m.Spec.StateDim()), 1); err != nil {
+		return nil, fmt.Errorf("first run: %w", err)
+	}
+	return p, nil
+}
 
 // Manifest tells what was trained, on what, and how to use it. The caller must not change it.
 func (p *Policy) Manifest() Manifest { return p.manifest }
 
-// Infer samples one chunk. For a Spec with poses the columns are those of Spec.StepDeltas (UMI Arena's 16 for the umi preset),
-// otherwise those of Spec.DecodeAbsolute. A missing or misshapen entry of the observation is an error that names it.
-func (p *Policy) Infer(o Observation) (Chunk, error) { return Chunk{}, errNotBuilt }
-
 // Reset makes the next call the first again, so that a repeated trial sees the same noise.
-func (p *Policy) Reset() {}
+func (p *Policy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = 0
+}
+
+// Infer samples one chunk. For a Spec with poses the columns are those of Spec.StepDeltas (UMI Arena's 16 for the umi preset),
+// otherwise those of Spec.DecodeAbsolute. A missing or misshapen entry of the observation is an error that names it; an
+// image that the Spec does not know is refused too, since it means another layout.
+func (p *Policy) Infer(o Observation) (Chunk, error) {
+	raw, err := p.InferChunk(o)
+	if err != nil {
+		return Chunk{}, err
+	}
+	s := p.manifest.Spec
+	c := Chunk{Steps: s.Horizon, Dim: p.manifest.Action.Dim, RateHz: s.RateHz()}
+	if p.manifest.Action.PoseReference == "" {
+		values, err := s.DecodeAbsolute(raw, o.Values)
+		if err != nil {
+			return Chunk{}, fmt.Errorf("infer: %w", err)
+		}
+		for _, v := range values {
+			c.Values = append(c.Values, float32(v))
+		}
+		return c, nil
+	}
+	rows, err := s.StepDeltas(raw)
+	if err != nil {
+		return Chunk{}, fmt.Errorf("infer: %w", err)
+	}
+	for _, r := range rows {
+		for _, v := range r {
+			c.Values = append(c.Values, float32(v))
+		}
+	}
+	return c, nil
+}
+
+// InferChunk is Infer in the network's own form: Horizon*ActionDim numbers as Spec.EncodeTargets writes them, not normalised.
+func (p *Policy) InferChunk(o Observation) ([]float64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.manifest.Spec
+	state := make([]float64, s.StateDim())
+	if err := s.EncodeStateValues(state, o.Values); err != nil {
+		return nil, fmt.Errorf("infer: %w", err)
+	}
+	if err := s.checkKnown(o); err != nil {
+		return nil, fmt.Errorf("infer: %w", err)
+	}
+	for i, c := range s.Cameras {
+		img, ok := o.Images[c.Feature]
+		if !ok {
+			return nil, fmt.Errorf("infer: observation lacks image %q", c.Feature)
+		}
+		small, err := c.Geometry.Apply(img)
+		if err != nil {
+			return nil, fmt.Errorf("infer: image %q: %w", c.Feature, err)
+		}
+		if err := p.sampler.batch.SetImage(0, i, small.Pix); err != nil {
+			return nil, fmt.Errorf("infer: %w", err)
+		}
+	}
+	if p.options.BlankImage {
+		p.sampler.batch.BlankImages(0)
+	}
+	if err := p.sampler.batch.SetPrompt(0, o.Prompt); err != nil {
+		return nil, fmt.Errorf("infer: %w", err)
+	}
+	normal := make([]float32, len(state))
+	p.manifest.Normalisation.NormalizeState(normal, state, nil)
+	call := uint64(0)
+	if p.options.Noise == NoiseFresh {
+		p.calls++
+		call = p.calls
+	}
+	x, err := p.sample(normal, call)
+	if err != nil {
+		return nil, fmt.Errorf("infer: %w", err)
+	}
+	out := make([]float64, len(x))
+	p.manifest.Normalisation.UnnormalizeAction(out, x)
+	return out, checkFinite(out)
+}
+
+// checkKnown refuses images that the Spec does not read.
+func (s Spec) checkKnown(o Observation) error {
+	for name := range o.Images {
+		known := false
+		for _, c := range s.Cameras {
+			known = known || c.Feature == name
+		}
+		if !known {
+			return fmt.Errorf("observation has image %q, the policy was trained with %v", name, s.cameraNames())
+		}
+	}
+	return nil
+}
+
+func (s Spec) cameraNames() []string {
+	names := []string{}
+	for _, c := range s.Cameras {
+		names = append(names, c.Feature)
+	}
+	return names
+}
+
+// sample integrates one chunk from noise. The caller holds mu or is the constructor.
+func (p *Policy) sample(state []float32, call uint64) ([]float32, error) {
+	rng := rand.New(rand.NewPCG(p.options.Seed, call))
+	copy(p.sampler.batch.State(0), state)
+	return p.sampler.run(rng)
+}

@@ -242,3 +242,41 @@ func poseFromNetwork(v []float64) (frames.Pose, error) {
 	}
 	return p, nil
 }
+
+// HoldChunk is the chunk that stays as at the observation, in the network's own form: the hands where they are, and absolute
+// outputs at the value of a state input of the same length (the same feature if there is one, else the only one). ok is
+// false when there is no such input.
+func (s Spec) HoldChunk(values map[string][]float64) (chunk []float64, ok bool) {
+	row := make([]float64, 0, s.ActionDim())
+	for _, o := range s.Action {
+		switch o.Representation {
+		case ChunkPoseRot6D:
+			pose := make([]float64, rot6dPoseDim)
+			putPose(pose, frames.Identity)
+			row = append(row, pose...)
+		case DeltaToState:
+			row = append(row, make([]float64, o.SourceDim)...)
+		default:
+			held := s.heldBy(o)
+			if held == "" || len(values[held]) != o.SourceDim {
+				return nil, false
+			}
+			row = append(row, values[held]...)
+		}
+	}
+	return slices.Repeat(row, s.Horizon), true
+}
+
+// heldBy names the state feature that shows where an absolute output stands now.
+func (s Spec) heldBy(o Output) string {
+	match := ""
+	for _, in := range s.State {
+		switch {
+		case in.Feature == o.Feature:
+			return in.Feature
+		case in.Representation == Absolute && in.SourceDim == o.SourceDim:
+			match = in.Feature
+		}
+	}
+	return match
+}

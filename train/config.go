@@ -1,0 +1,165 @@
+package train
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/pinch-robotics/pinch/dataset/loader"
+	"github.com/pinch-robotics/pinch/internal/config"
+	"github.com/pinch-robotics/pinch/internal/imaging"
+	"github.com/pinch-robotics/pinch/policy"
+)
+
+// Config holds every choice of a run. Zero values of Arch are filled from Size.
+type Config struct {
+	Data string `yaml:"data"` // dataset folder
+	Out  string `yaml:"out"`  // run folder; must not exist yet unless resume
+
+	Preset    string           `yaml:"preset"` // umi, joint or auto
+	Spec      *policy.Spec     `yaml:"spec"`   // inputs and outputs spelled out; replaces preset, image, horizon, stride, max_tokens
+	ImageSize int              `yaml:"image_size"`
+	ImageMode imaging.Mode     `yaml:"image_mode"` // squash or centre_crop
+	Horizon   int              `yaml:"horizon"`    // steps of a chunk
+	Stride    int              `yaml:"stride"`     // dataset rows between steps; 0: the preset's
+	MaxTokens int              `yaml:"max_tokens"` // longest prompt in bytes plus one
+	Rot6D     policy.Rot6DRule `yaml:"rot6d"`      // identity or quantile
+
+	Size string              `yaml:"size"` // nano or tiny
+	Arch policy.Architecture `yaml:"arch"` // replaces single numbers of size
+
+	OnlySuccess  bool           `yaml:"only_success"` // leave out episodes marked as failed
+	ValShare     float64        `yaml:"val_share"`    // share of the episodes held out
+	MaxEpisodes  int            `yaml:"max_episodes"` // 0: all
+	CacheDir     string         `yaml:"cache_dir"`    // decoded frames; empty: memory only
+	Augment      loader.Augment `yaml:"augment"`
+	StateDropout float64        `yaml:"state_dropout"` // probability that a training sample's state is blanked
+
+	Steps    int     `yaml:"steps"`    // planned optimiser steps; the schedule ends here
+	Batch    int     `yaml:"batch"`    // samples of a step
+	Draws    int     `yaml:"draws"`    // noise draws per sample: one image encoding serves them all
+	Rate     float64 `yaml:"rate"`     // peak learning rate
+	RateEnd  float64 `yaml:"rate_end"` // last learning rate as a share of the peak
+	Warmup   int     `yaml:"warmup"`   // steps of linear rise
+	Beta1    float64 `yaml:"beta1"`
+	Beta2    float64 `yaml:"beta2"`
+	Epsilon  float64 `yaml:"epsilon"`
+	Decay    float64 `yaml:"decay"`     // weight decay of matrices
+	Clip     float64 `yaml:"clip"`      // greatest global gradient norm
+	EMAMax   float64 `yaml:"ema_max"`   // cap of the average's decay
+	EMAPower float64 `yaml:"ema_power"` // decay at update n: 1 - (1+n)^-power
+	Seed     uint64  `yaml:"seed"`
+
+	LogEvery   int     `yaml:"log_every"`   // steps
+	ValEvery   int     `yaml:"val_every"`   // steps; 0: only at the end
+	ValRows    int     `yaml:"val_rows"`    // rows of a validation
+	SaveEvery  int     `yaml:"save_every"`  // steps; 0: only at the end
+	Keep       int     `yaml:"keep"`        // checkpoints kept
+	ReportRows int     `yaml:"report_rows"` // held-out rows of the open-loop report; 0: none
+	MaxMinutes float64 `yaml:"max_minutes"` // stop (and save) after this long; 0: no limit
+	Threads    int     `yaml:"threads"`     // of the engine; 0: one per processor. It orders sums, so it is part of the result
+
+	Workers int  `yaml:"workers"` // goroutines that make batches
+	Resume  bool `yaml:"resume"`  // go on with the newest checkpoint in out
+}
+
+// DefaultConfig is a run of the tiny policy that takes minutes on two cores.
+func DefaultConfig() Config {
+	return Config{
+		Preset: policy.PresetAuto, ImageSize: 64, ImageMode: imaging.Squash, Horizon: 16, MaxTokens: 64, Rot6D: policy.Rot6DIdentity,
+		Size: "tiny", OnlySuccess: true, ValShare: 0.1,
+		Augment: loader.Augment{Brightness: 0.2, Contrast: 0.2, Saturation: 0.2, Shift: 2},
+		Steps:   2000, Batch: 32, Draws: 4,
+		Rate: 1e-3, RateEnd: 0.02, Warmup: 100, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Decay: 0.05, Clip: 1,
+		EMAMax: 0.999, EMAPower: 0.75, Seed: 1,
+		LogEvery: 20, ValEvery: 250, ValRows: 256, SaveEvery: 500, Keep: 2, ReportRows: 256, Workers: 1,
+	}
+}
+
+// LoadConfig reads a YAML file (or none, when path is empty) over the defaults, then applies key=value overrides. Unknown keys
+// are refused with the nearest valid one.
+func LoadConfig(path string, overrides ...string) (Config, error) {
+	c := DefaultConfig()
+	if path != "" {
+		if err := config.Load(path, &c); err != nil {
+			return Config{}, err
+		}
+	}
+	if err := config.Set(&c, overrides...); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// Validate reports the first key that can not work; data and out are checked by Run.
+func (c Config) Validate() error {
+	positive := []struct {
+		key string
+		v   int
+	}{{"image_size", c.ImageSize}, {"horizon", c.Horizon}, {"max_tokens", c.MaxTokens}, {"steps", c.Steps}, {"batch", c.Batch},
+		{"draws", c.Draws}, {"log_every", c.LogEvery}, {"val_rows", c.ValRows}, {"keep", c.Keep}, {"workers", c.Workers}}
+	for _, p := range positive {
+		if p.v < 1 {
+			return fmt.Errorf("%s is %d, want at least 1", p.key, p.v)
+		}
+	}
+	shares := []struct {
+		key    string
+		v      float64
+		lo, hi float64
+	}{{"val_share", c.ValShare, 0, 0.9}, {"state_dropout", c.StateDropout, 0, 1}, {"rate", c.Rate, 1e-12, 10},
+		{"rate_end", c.RateEnd, 0, 1}, {"beta1", c.Beta1, 0, 0.9999999}, {"beta2", c.Beta2, 0, 0.9999999}, {"epsilon", c.Epsilon, 1e-30, 1},
+		{"decay", c.Decay, 0, 10}, {"clip", c.Clip, 1e-9, 1e9}, {"ema_max", c.EMAMax, 0, 0.9999999}, {"ema_power", c.EMAPower, 0, 1},
+		{"augment.brightness", c.Augment.Brightness, 0, 0.95}, {"augment.contrast", c.Augment.Contrast, 0, 0.95},
+		{"augment.saturation", c.Augment.Saturation, 0, 1}, {"max_minutes", c.MaxMinutes, 0, 1e9}}
+	for _, s := range shares {
+		if !(s.v >= s.lo && s.v <= s.hi) {
+			return fmt.Errorf("%s is %v, want %v to %v", s.key, s.v, s.lo, s.hi)
+		}
+	}
+	switch {
+	case c.Stride < 0 || c.MaxEpisodes < 0 || c.ValEvery < 0 || c.SaveEvery < 0 || c.ReportRows < 0 || c.Warmup < 0 || c.Threads < 0 || c.Augment.Shift < 0:
+		return fmt.Errorf("stride, max_episodes, val_every, save_every, report_rows, warmup, threads and augment.shift must not be negative")
+	case c.Warmup >= c.Steps && c.Steps > 1:
+		return fmt.Errorf("warmup is %d of %d steps: the rate would never fall", c.Warmup, c.Steps)
+	case c.Rot6D != policy.Rot6DIdentity && c.Rot6D != policy.Rot6DQuantile:
+		return fmt.Errorf("rot6d is %q, want %s or %s", c.Rot6D, policy.Rot6DIdentity, policy.Rot6DQuantile)
+	}
+	if _, ok := policy.Architectures[c.Size]; !ok {
+		return fmt.Errorf("size is %q, want one of %s", c.Size, policy.ArchitectureNames())
+	}
+	return nil
+}
+
+// architecture is Size with the non-zero numbers of Arch in place of its own.
+func (c Config) architecture() policy.Architecture {
+	a := policy.Architectures[c.Size]
+	from, to := reflect.ValueOf(c.Arch), reflect.ValueOf(&a).Elem()
+	for i := range from.NumField() {
+		if !from.Field(i).IsZero() {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+	return a
+}
+
+// free are the keys that may change when a run is resumed, since they do not change the weights.
+var free = map[string]bool{"data": true, "out": true, "cache_dir": true, "log_every": true, "val_every": true, "val_rows": true, "save_every": true,
+	"keep": true, "report_rows": true, "max_minutes": true, "workers": true, "resume": true}
+
+// resumed is the stored configuration with the free keys of the new one; diff names the other keys that differ, whose new
+// values are not used.
+func resumed(stored, now Config) (c Config, diff []string) {
+	c = stored
+	to, from := reflect.ValueOf(&c).Elem(), reflect.ValueOf(now)
+	for i := range from.NumField() {
+		key, _, _ := strings.Cut(from.Type().Field(i).Tag.Get("yaml"), ",")
+		switch {
+		case free[key]:
+			to.Field(i).Set(from.Field(i))
+		case !reflect.DeepEqual(to.Field(i).Interface(), from.Field(i).Interface()):
+			diff = append(diff, fmt.Sprintf("%s: stored %v, given %v", key, to.Field(i).Interface(), from.Field(i).Interface()))
+		}
+	}
+	return c, diff
+}

@@ -1,0 +1,184 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+
+	"github.com/pinch-robotics/pinch/dataset"
+	"github.com/pinch-robotics/pinch/dataset/loader"
+	"github.com/pinch-robotics/pinch/internal/feature"
+	"github.com/pinch-robotics/pinch/policy"
+)
+
+// corpus is what a run learns from.
+type corpus struct {
+	spec       policy.Spec
+	data       *loader.Data
+	train, val []int // rows that have at least one step inside their episode
+	provenance policy.Provenance
+}
+
+// openCorpus reads the dataset, declares the Spec from its features (or takes the given one, of a resumed run), splits whole
+// episodes and decodes the frames.
+func openCorpus(ctx context.Context, c Config, spec *policy.Spec, log *slog.Logger, progress func(done, total int)) (*corpus, error) {
+	ds, err := dataset.Open(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	k := &corpus{}
+	features := featuresOf(ds)
+	if spec == nil {
+		spec = c.Spec
+	}
+	if spec != nil {
+		k.spec = *spec
+		if err := k.spec.CheckFeatures(features); err != nil {
+			return nil, fmt.Errorf("dataset %s: %w", c.Data, err)
+		}
+	} else if k.spec, err = policy.Preset(c.Preset, features, ds.Info().FPS, policy.PresetOptions{
+		ImageSize: c.ImageSize, ImageMode: c.ImageMode, Horizon: c.Horizon, Stride: c.Stride, MaxTokens: c.MaxTokens}); err != nil {
+		return nil, fmt.Errorf("dataset %s: %w", c.Data, err)
+	}
+	if k.spec.FPS != ds.Info().FPS {
+		return nil, fmt.Errorf("dataset %s has %d rows per second, the policy spec says fps %d", c.Data, ds.Info().FPS, k.spec.FPS)
+	}
+	episodes, err := chooseEpisodes(ds, c, log)
+	if err != nil {
+		return nil, err
+	}
+	// Before the slow part: a policy must be able to say what it was trained on.
+	if k.provenance.Identity, err = ds.Identity(); err != nil {
+		return nil, fmt.Errorf("%w; an incomplete copy has no identity: make a dataset of the episodes that are there with `pinch dataset extract`", err)
+	}
+	if err := k.load(ctx, ds, c, episodes, log, progress); err != nil {
+		return nil, err
+	}
+	return k, k.split(c, episodes)
+}
+
+func featuresOf(ds *dataset.Dataset) []policy.Feature {
+	var out []policy.Feature
+	for _, f := range ds.Features() {
+		out = append(out, policy.Feature{Name: f.Name, DType: string(f.DType), Shape: f.Shape})
+	}
+	return out
+}
+
+// chooseEpisodes takes the episodes whose files are present and, if asked for, that did not fail.
+func chooseEpisodes(ds *dataset.Dataset, c Config, log *slog.Logger) ([]int, error) {
+	_, err := ds.Feature(feature.SuccessPrimitive)
+	marked := err == nil
+	var out []int
+	absent, failed := 0, 0
+	for _, e := range ds.Episodes() {
+		if !ds.HasFiles(e.Index) {
+			absent++
+			continue
+		}
+		if marked && c.OnlySuccess {
+			good, err := dataset.ReadColumn[bool](ds, feature.SuccessPrimitive, e.Index)
+			if err != nil {
+				return nil, err
+			}
+			if slices.Contains(good, false) {
+				failed++
+				continue
+			}
+		}
+		if c.MaxEpisodes == 0 || len(out) < c.MaxEpisodes {
+			out = append(out, e.Index)
+		}
+	}
+	log.Info("episodes", "used", len(out), "files_missing", absent, "failed_left_out", failed)
+	if len(out) == 0 {
+		return nil, fmt.Errorf("dataset %s: no episode to train on (%d without files, %d marked as failed)", c.Data, absent, failed)
+	}
+	return out, nil
+}
+
+func (k *corpus) load(ctx context.Context, ds *dataset.Dataset, c Config, episodes []int, log *slog.Logger, progress func(done, total int)) (err error) {
+	o := loader.Options{Episodes: episodes, CacheDir: c.CacheDir, Logger: log, Progress: progress}
+	for _, cam := range k.spec.Cameras {
+		o.Cameras = append(o.Cameras, loader.Camera{Feature: cam.Feature, Geometry: cam.Geometry})
+	}
+	for _, col := range k.spec.Columns() {
+		o.Columns = append(o.Columns, col.Feature)
+	}
+	if k.data, err = loader.Open(ctx, ds, o); err != nil {
+		return err
+	}
+	s := k.data.Decoding()
+	log.Info("frames", "decoded", s.Decoded, "from_cache", s.Cached, "frames_per_second", int(s.FramesPerSecond()))
+	return nil
+}
+
+// split holds whole episodes out and lists the rows of both parts.
+func (k *corpus) split(c Config, episodes []int) error {
+	train, val, err := loader.Split(episodes, c.ValShare, c.Seed)
+	if err != nil {
+		return err
+	}
+	k.train, k.val = k.usable(train), k.usable(val)
+	if len(k.train) == 0 {
+		return fmt.Errorf("dataset %s: no training row has a step of the chunk inside its episode (first step is %d rows after the observation)", c.Data, k.spec.First)
+	}
+	k.provenance = policy.Provenance{Identity: k.provenance.Identity, Name: filepath.Base(filepath.Clean(c.Data)), TrainEpisodes: append([]int{}, train...),
+		ValEpisodes: append([]int{}, val...), Rows: len(k.train), Prompts: k.prompts()}
+	return nil
+}
+
+// usable lists the rows of the episodes from which at least step 0 lies inside the episode.
+func (k *corpus) usable(episodes []int) []int {
+	var rows []int
+	for _, row := range k.data.Rows(episodes) {
+		if e, t := k.data.Locate(row); t+k.spec.First < e.Length {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// prompts are the distinct instructions of the training rows, sorted.
+func (k *corpus) prompts() []string {
+	seen := map[string]bool{}
+	out := []string{}
+	for _, row := range k.train {
+		if task := k.data.Task(row); !seen[task] {
+			seen[task] = true
+			out = append(out, task)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// episode gives the numbers of a loaded episode in the policy's form.
+func episodeOf(e *loader.Episode) policy.Episode {
+	return policy.Episode{Length: e.Length, Columns: e.Columns}
+}
+
+// trainEpisodes are the episodes that statistics are measured on.
+func (k *corpus) trainEpisodes() []policy.Episode {
+	var out []policy.Episode
+	for _, e := range k.data.Episodes() {
+		if slices.Contains(k.provenance.TrainEpisodes, e.Index) {
+			out = append(out, episodeOf(&e))
+		}
+	}
+	return out
+}
+
+// spread picks at most n rows at equal distances.
+func spread(rows []int, n int) []int {
+	if len(rows) <= n {
+		return rows
+	}
+	out := make([]int, n)
+	for i := range out {
+		out[i] = rows[i*len(rows)/n]
+	}
+	return out
+}

@@ -1,0 +1,195 @@
+package train
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
+)
+
+// point is one line of metrics.jsonl.
+type point struct {
+	Step             int      `json:"step"`
+	Loss             float64  `json:"loss,omitempty"`      // mean since the line before
+	GradNorm         float64  `json:"grad_norm,omitempty"` // mean, before clipping
+	Rate             float64  `json:"rate,omitempty"`
+	Epoch            float64  `json:"epoch,omitempty"`
+	SamplesPerSecond float64  `json:"samples_per_second,omitempty"`
+	LoaderWaitS      float64  `json:"loader_wait_s,omitempty"` // total so far
+	ClipShare        float64  `json:"clip_share,omitempty"`    // of normalised numbers so far
+	ValLoss          *float64 `json:"val_loss,omitempty"`
+}
+
+// meter averages loss and gradient norm between log lines.
+type meter struct {
+	sum, norm float64
+	n         int
+	since     time.Time
+	last      float64
+}
+
+func newMeter(now time.Time, _ int) *meter { return &meter{since: now} }
+
+func (m *meter) add(loss, norm float64) {
+	m.sum += loss
+	m.norm += norm
+	m.n++
+	m.last = m.sum / float64(m.n)
+}
+
+func (m *meter) loss() float64 { return m.last }
+
+func (m *meter) take(now time.Time, step, batch int) point {
+	n := float64(max(m.n, 1))
+	p := point{Step: step, Loss: m.sum / n, GradNorm: m.norm / n}
+	if d := now.Sub(m.since).Seconds(); d > 0 {
+		p.SamplesPerSecond = float64(m.n*batch) / d
+	}
+	*m = meter{since: now, last: m.last}
+	return p
+}
+
+// openMetrics opens metrics.jsonl. A resumed run first drops the lines of steps after its checkpoint, which are made again.
+func (t *trainer) openMetrics() error {
+	path := filepath.Join(t.cfg.Out, "metrics.jsonl")
+	kept, err := readPoints(path, t.steps)
+	if err != nil {
+		return err
+	}
+	t.curve = kept
+	err = atomicfile.Write(atomicfile.OS, path, 0o644, func(w io.Writer) error {
+		for _, p := range kept {
+			if err := json.NewEncoder(w).Encode(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.metrics, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+	return err
+}
+
+// readPoints reads the lines up to a step; a cut last line is ignored.
+func readPoints(path string, upTo int) ([]point, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var out []point
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var p point
+		if json.Unmarshal(lines.Bytes(), &p) == nil && p.Step <= upTo {
+			out = append(out, p)
+		}
+	}
+	return out, lines.Err()
+}
+
+func (t *trainer) write(p point) error {
+	t.curve = append(t.curve, p)
+	if err := json.NewEncoder(t.metrics).Encode(p); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	attrs := []any{"step", p.Step, "loss", p.Loss, "samples_per_second", int(p.SamplesPerSecond)}
+	if p.ValLoss != nil {
+		attrs = []any{"step", p.Step, "val_loss", *p.ValLoss}
+	}
+	t.Logger.Info("train", attrs...)
+	return nil
+}
+
+// draw writes the loss curve as loss.png and loss.svg.
+func (t *trainer) draw() error {
+	var train, val plotter.XYs
+	for _, p := range t.curve {
+		if p.ValLoss != nil {
+			val = append(val, plotter.XY{X: float64(p.Step), Y: *p.ValLoss})
+		} else {
+			train = append(train, plotter.XY{X: float64(p.Step), Y: p.Loss})
+		}
+	}
+	chart := plot.New()
+	chart.Title.Text = "flow-matching loss"
+	chart.X.Label.Text = "step"
+	chart.Y.Label.Text = "mean squared error of the velocity"
+	chart.Y.Min = 0
+	chart.Add(plotter.NewGrid())
+	var lines []any
+	if len(train) > 0 {
+		lines = append(lines, "training", train)
+	}
+	if len(val) > 0 {
+		lines = append(lines, "validation, averaged weights", val)
+	}
+	if err := plotutil.AddLines(chart, lines...); err != nil {
+		return fmt.Errorf("draw loss curve: %w", err)
+	}
+	for _, name := range []string{"loss.png", "loss.svg"} {
+		if err := chart.Save(20*vg.Centimeter, 12*vg.Centimeter, filepath.Join(t.cfg.Out, name)); err != nil {
+			return fmt.Errorf("draw loss curve: %w", err)
+		}
+	}
+	return nil
+}
+
+// bar is a progress bar; on a nil or discarded writer it does nothing.
+type bar struct {
+	out  io.Writer
+	name string
+	p    *progressbar.ProgressBar
+}
+
+func newBar(w io.Writer, name string, total int) *bar {
+	b := &bar{out: w, name: name}
+	if w != nil && w != io.Discard && total > 0 {
+		b.start(total)
+	}
+	return b
+}
+
+func (b *bar) start(total int) {
+	b.p = progressbar.NewOptions(total, progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.name), progressbar.OptionSetWidth(30),
+		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond))
+}
+
+// of reports done of total; the first call fixes the total.
+func (b *bar) of(done, total int) {
+	if b.p == nil && b.out != nil && b.out != io.Discard {
+		b.start(total)
+	}
+	b.step(done, b.name)
+}
+
+func (b *bar) step(done int, text string) {
+	if b.p != nil {
+		b.p.Describe(b.name + "  " + text)
+		_ = b.p.Set(done) // a broken terminal does not stop a training run
+	}
+}
+
+func (b *bar) finish() {
+	if b.p != nil {
+		_ = b.p.Finish()
+		fmt.Fprintln(b.out)
+	}
+}

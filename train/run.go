@@ -1,0 +1,160 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
+	"github.com/pinch-robotics/pinch/internal/config"
+	"github.com/pinch-robotics/pinch/policy"
+)
+
+// Options come from outside the configuration: where to talk to and what time it is.
+type Options struct {
+	Logger  *slog.Logger     // nil: silent
+	Console io.Writer        // progress bars and tables; nil: none
+	Now     func() time.Time // nil: time.Now; used for rates, the time limit and the progress bar only
+	// OnStep is called after each step, when its log lines and checkpoint are written; nil: not called.
+	OnStep func(step int, loss float64)
+}
+
+// Result tells how a run ended.
+type Result struct {
+	Steps            int     // optimiser steps done in total
+	Loss             float64 // mean of the last logged interval
+	ValLoss          float64 // of the averaged weights; NaN without validation
+	SamplesPerSecond float64 // encoded samples, whole loop, this session
+	TimeLimit        bool    // stopped by max_minutes
+	Checkpoint       string  // folder of the newest checkpoint
+	Manifest         policy.Manifest
+	Report           *Report // open-loop errors; nil when report_rows is 0
+}
+
+// ErrRunExists marks a run folder that already holds something.
+var ErrRunExists = errors.New("run folder is not empty")
+
+// ErrNotFinite marks a loss or gradient that became NaN or infinite; the step that would have used it was not made.
+var ErrNotFinite = errors.New("training left the finite numbers")
+
+// Run trains according to c and returns when the planned steps are done, the time limit is reached (both save a checkpoint) or
+// the context ends (the newest periodic checkpoint stays).
+func Run(ctx context.Context, c Config, o Options) (Result, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Console == nil {
+		o.Console = io.Discard
+	}
+	r, err := run(ctx, c, o)
+	if err != nil {
+		return r, fmt.Errorf("train: %w", err)
+	}
+	return r, nil
+}
+
+func run(ctx context.Context, c Config, o Options) (Result, error) {
+	if c.Data == "" || c.Out == "" {
+		return Result{}, fmt.Errorf("data and out must both be set (data %q, out %q)", c.Data, c.Out)
+	}
+	if err := c.Validate(); err != nil {
+		return Result{}, err
+	}
+	t := &trainer{cfg: c, Options: o}
+	if c.Resume {
+		if err := t.readCheckpoint(); err != nil {
+			return Result{}, err
+		}
+	} else if err := freshFolder(c.Out); err != nil {
+		return Result{}, err
+	}
+	if err := t.prepare(ctx); err != nil {
+		return Result{}, err
+	}
+	defer t.close()
+	if err := t.loop(ctx); err != nil {
+		return t.result, err
+	}
+	return t.result, t.finish(ctx)
+}
+
+// freshFolder refuses a run folder with content: two runs must not mix.
+func freshFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return os.MkdirAll(dir, 0o755)
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return fmt.Errorf("%s: %w; choose another folder, or set resume to go on with its newest checkpoint", dir, ErrRunExists)
+	}
+	return nil
+}
+
+// prepare turns the configuration into data, network and optimiser, and writes down what was decided.
+func (t *trainer) prepare(ctx context.Context) (err error) {
+	var spec *policy.Spec
+	if t.stored != nil {
+		spec = &t.stored.manifest.Spec
+	}
+	bar := newBar(t.Console, "decode", -1)
+	t.maker = &maker{cfg: t.cfg}
+	if t.corpus, err = openCorpus(ctx, t.cfg, spec, t.Logger, bar.of); err != nil {
+		return err
+	}
+	bar.finish()
+	if t.stored != nil {
+		err = t.restore()
+	} else {
+		err = t.initialise()
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.compile(); err != nil {
+		return err
+	}
+	text, err := config.Marshal(t.cfg)
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	if err := atomicfile.WriteFile(filepath.Join(t.cfg.Out, "config.yaml"), text, 0o644); err != nil {
+		return err
+	}
+	t.describe()
+	return t.openMetrics()
+}
+
+// initialise measures statistics and draws the first weights.
+func (t *trainer) initialise() (err error) {
+	t.arch = t.cfg.architecture()
+	if t.stats, err = policy.FitStats(t.spec, t.cfg.Rot6D, t.trainEpisodes()); err != nil {
+		return err
+	}
+	params, err := policy.NewParams(t.spec, t.arch, t.cfg.Seed)
+	if err != nil {
+		return err
+	}
+	t.optimiser = newOptimiser(t.cfg, params)
+	return nil
+}
+
+// describe logs what a reader wants to know before the first step.
+func (t *trainer) describe() {
+	t.Logger.Info("policy", "preset", t.spec.Preset, "cameras", len(t.spec.Cameras), "state_dim", t.spec.StateDim(), "action_dim", t.spec.ActionDim(),
+		"horizon", t.spec.Horizon, "stride", t.spec.Stride, "rate_hz", t.spec.RateHz(), "prompts", len(t.provenance.Prompts))
+	t.Logger.Info("network", "size", t.cfg.Size, "parameters", len(t.params.Slab), "tensors", len(t.params.Info))
+	t.Logger.Info("rows", "train", len(t.train), "validation", len(t.val), "train_episodes", len(t.provenance.TrainEpisodes), "validation_episodes", len(t.provenance.ValEpisodes))
+	if f := append(append([]string{}, t.stats.State.Floor...), t.stats.Action.Floor...); len(f) > 0 {
+		t.Logger.Warn("dimensions that hardly move are normalised by their floor", "count", len(f), "first", f[0])
+	}
+}
