@@ -8,5 +8,5 @@ import (
 
 func main() {
 	program.Main(program.Root("pinch-sim", "the simulated cell of pinch", "The part of pinch that simulates a rig or a robot cell.",
-		program.Probe(sim.Probe)))
+		sim.Group(), program.Probe(sim.Probe)))
 }
