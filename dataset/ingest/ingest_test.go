@@ -24,7 +24,7 @@ const (
 func rigLog(t *testing.T, dir, name string) string {
 	t.Helper()
 	l := newLog(t, dir, name, "rig")
-	l.session(5010*ms, rawlog.EventStart, "cup")
+	l.session(5010*ms, rawlog.EventStart, "cup "+name) // logs of other names have other bytes
 	l.session(5100*ms, rawlog.EventSubtask, "put the cup down")
 	l.writeRig(6000*ms, true)
 	l.session(cut, rawlog.EventReject, "put the cup down")

@@ -203,7 +203,10 @@ func (s stream) held(at int64) (n, t int64) {
 func grey(n int64) uint8 { return uint8(20 + n*23%200) }
 
 // writeRig writes what the simulated rig does for the given time, in order of device time.
-func (l *testLog) writeRig(until int64, pedal bool) {
+func (l *testLog) writeRig(until int64, pedal bool) { l.writeRigFrom(0, until, pedal) }
+
+// writeRigFrom leaves out what comes before from.
+func (l *testLog) writeRigFrom(from, until int64, pedal bool) {
 	type tick struct {
 		stream
 		emit func(n, at int64)
@@ -229,6 +232,11 @@ func (l *testLog) writeRig(until int64, pedal bool) {
 		}})
 	}
 	next := make([]int64, len(ticks))
+	for i, tk := range ticks {
+		for tk.first+next[i]*tk.period < from {
+			next[i]++
+		}
+	}
 	for {
 		best := -1
 		for i, tk := range ticks {
