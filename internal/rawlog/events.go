@@ -22,6 +22,7 @@ const (
 	EventAccept  = "accept"
 	EventReject  = "reject"
 	EventCancel  = "cancel"
+	EventFault   = "fault" // a device fault began during the recording; Label says which. Not an end.
 )
 
 // ClockSample is a message of TopicClock: one exchange with a device clock.
@@ -35,7 +36,7 @@ type ClockSample struct {
 // Schemas of our own messages.
 var (
 	SessionEventSchema = Schema{Name: "pinch.SessionEvent", Encoding: SchemaJSONSchema, Data: []byte(`{"type":"object","required":["event","label"],"properties":{` +
-		`"event":{"type":"string","enum":["start","subtask","accept","reject","cancel"]},"label":{"type":"string"},` +
+		`"event":{"type":"string","enum":["start","subtask","accept","reject","cancel","fault"]},"label":{"type":"string"},` +
 		`"subtask":{"type":"integer"},"success":{"type":"boolean"}}}`)}
 	ClockSampleSchema = Schema{Name: "pinch.ClockSample", Encoding: SchemaJSONSchema, Data: []byte(`{"type":"object","required":["clock","device_ns","host_ns","round_trip_ns"],` +
 		`"properties":{"clock":{"type":"string"},"device_ns":{"type":"integer"},"host_ns":{"type":"integer"},"round_trip_ns":{"type":"integer"}}}`)}

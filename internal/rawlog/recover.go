@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/foxglove/mcap/go/mcap"
+	"github.com/pinch-robotics/pinch/frames"
 )
 
 // Recovery tells what Recover did.
@@ -22,14 +23,34 @@ type Recovery struct {
 // channel, sequence number and times. It writes a temporary file beside the log, syncs it and renames it over the log, so the
 // log is never in a worse state than before. When more than an unfinished tail is unreadable, the original is kept as
 // <name>.damaged. MCAP attachments and metadata records (we write none) are not carried over.
-func Recover(path string) (Recovery, error) {
+func Recover(path string) (Recovery, error) { return RecoverWith(path, nil) }
+
+// Added is a message that RecoverWith appends to a log.
+type Added struct {
+	Topic       string
+	Schema      Schema            // used when the log does not have the topic
+	Metadata    map[string]string // likewise
+	LogTime     frames.HostTime
+	PublishTime int64
+	Data        []byte
+}
+
+// RecoverWith is Recover, and also appends what amend returns after looking at the readable part; then the log is rewritten even when it
+// is healthy. amend may be nil.
+func RecoverWith(path string, amend func(*Reader) ([]Added, error)) (Recovery, error) {
 	r, err := Open(path)
 	if err != nil {
 		return Recovery{}, fmt.Errorf("recover: %w", err)
 	}
 	defer r.Close()
-	rec := Recovery{Path: path, Messages: r.info.Messages}
-	if r.info.Complete && len(r.info.Losses) == 0 {
+	var added []Added
+	if amend != nil {
+		if added, err = amend(r); err != nil {
+			return Recovery{}, fmt.Errorf("recover %s (it is untouched): %w", path, err)
+		}
+	}
+	rec := Recovery{Path: path, Messages: r.info.Messages + uint64(len(added))}
+	if r.info.Complete && len(r.info.Losses) == 0 && len(added) == 0 {
 		return rec, nil
 	}
 	for _, l := range r.info.Losses {
@@ -38,7 +59,7 @@ func Recover(path string) (Recovery, error) {
 		}
 	}
 	tmp := path + ".recover.tmp"
-	if err := rewrite(r, tmp); err != nil {
+	if err := rewrite(r, tmp, added); err != nil {
 		_ = os.Remove(tmp)
 		return Recovery{}, fmt.Errorf("recover %s (it is untouched): %w", path, err)
 	}
@@ -67,8 +88,8 @@ func middleLost(r *Reader) bool {
 	return false
 }
 
-// rewrite copies every readable message of r to a new file at tmp.
-func rewrite(r *Reader, tmp string) error {
+// rewrite copies every readable message of r, and then added, to a new file at tmp.
+func rewrite(r *Reader, tmp string, added []Added) error {
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
@@ -78,13 +99,14 @@ func rewrite(r *Reader, tmp string) error {
 		_ = f.Close()
 		return err
 	}
-	err = copyMessages(r, out)
+	err = copyMessages(r, out, added)
 	return errors.Join(err, out.close(err == nil))
 }
 
-func copyMessages(r *Reader, out *output) error {
+func copyMessages(r *Reader, out *output, added []Added) error {
 	c := newChunk()
 	declareAll(r, c)
+	counts := map[uint16]uint32{}
 	limit := WriterOptions{}.filled().ChunkBytes
 	for m, err := range r.Messages() {
 		var loss *Loss
@@ -94,6 +116,7 @@ func copyMessages(r *Reader, out *output) error {
 		if err != nil {
 			return err
 		}
+		counts[uint16(m.Channel.ID)] = m.Sequence + 1
 		c.add(uint16(m.Channel.ID), m.Sequence, uint64(m.LogTime), uint64(m.PublishTime), m.Data)
 		if len(c.records) >= limit {
 			if err := out.writeChunk(c); err != nil {
@@ -102,7 +125,34 @@ func copyMessages(r *Reader, out *output) error {
 			c.reset()
 		}
 	}
+	for _, a := range added {
+		id := channelFor(r, c, a)
+		c.add(id, counts[id], uint64(a.LogTime), uint64(a.PublishTime), a.Data)
+		counts[id]++
+	}
 	return out.writeChunk(c)
+}
+
+// channelFor finds the channel of an added message, declaring it when the log does not have the topic.
+func channelFor(r *Reader, c *chunk, a Added) uint16 {
+	top, topSchema := uint16(0), uint16(0)
+	for _, ch := range r.info.Channels {
+		if ch.Topic == a.Topic {
+			return uint16(ch.ID)
+		}
+		top = max(top, uint16(ch.ID))
+	}
+	for i, ch := range c.channels { // an earlier added message may have declared it
+		if ch.Topic == a.Topic {
+			return ch.ID
+		}
+		top, topSchema = max(top, ch.ID), max(topSchema, c.schemas[i].ID)
+	}
+	s := &mcap.Schema{ID: max(topSchema, uint16(len(r.info.Channels))) + 1, Name: a.Schema.Name, Encoding: a.Schema.Encoding, Data: a.Schema.Data}
+	c.declare(s, &mcap.Channel{
+		ID: top + 1, SchemaID: s.ID, Topic: a.Topic, MessageEncoding: a.Schema.MessageEncoding(), Metadata: a.Metadata,
+	})
+	return top + 1
 }
 
 // declareAll puts the declarations of all channels before the first message.
