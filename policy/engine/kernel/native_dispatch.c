@@ -1,0 +1,21 @@
+//go:build blas && cgo
+
+#include "native.h"
+
+static const pinch_kernels *best = &pinch_plain;
+
+// Chosen once, before main.
+__attribute__((constructor)) static void choose(void)
+{
+#if defined(__x86_64__)
+	__builtin_cpu_init();
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		best = &pinch_avx2;
+	if (best == &pinch_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+		best = &pinch_avx512;
+#endif
+}
+
+#define FORWARD(name, result, ret, parameters, arguments) \
+	result pinch_##name parameters { ret best->name arguments; }
+KERNELS(FORWARD)
