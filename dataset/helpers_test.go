@@ -1,0 +1,192 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/pinch-robotics/pinch/dataset/video"
+)
+
+const camW, camH = 64, 48
+
+// testOptions is a small dataset with every kind of column.
+func testOptions() Options {
+	return Options{FPS: 30, RobotType: "test_hand", Features: []Feature{
+		{Name: "observation.state", DType: Float32, Shape: []int{3}, Names: []string{"x", "y", "z"}},
+		{Name: "observation.images.left", DType: Video, Shape: []int{camH, camW, 3}},
+		{Name: "observation.images.right", DType: Video, Shape: []int{camH, camW, 3}},
+		{Name: "observation.image.left.is_fresh", DType: Bool, Shape: []int{1}},
+		{Name: "action", DType: Float64, Shape: []int{2}, Names: []string{"a", "b"}},
+		{Name: "capture_ns", DType: Int64, Shape: []int{1}},
+		{Name: "pedal", DType: Int32, Shape: []int{3}},
+		{Name: "note", DType: String, Shape: []int{1}},
+	}}
+}
+
+func needFFmpeg(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("ffmpeg"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("ffmpeg is not installed: apt-get install ffmpeg")
+		}
+		t.Skip("ffmpeg is not installed: apt-get install ffmpeg")
+	}
+}
+
+// shade is the grey level of frame i of a test video: distinct for neighbouring frames and cameras.
+func shade(seed, i int) byte { return byte(20 + (i*37+seed*11)%200) }
+
+var (
+	videoMu    sync.Mutex
+	videoCache = map[string]string{}
+	videoDir   string
+)
+
+// testVideo returns an mp4 of n frames, frame i of the one grey level shade(seed, i). Videos are made once per test run.
+func testVideo(t testing.TB, n, seed int) string {
+	t.Helper()
+	needFFmpeg(t)
+	videoMu.Lock()
+	defer videoMu.Unlock()
+	key := fmt.Sprintf("%d-%d", n, seed)
+	if p, ok := videoCache[key]; ok {
+		return p
+	}
+	path := filepath.Join(videoDir, key+".mp4")
+	enc, err := video.NewEncoder(context.Background(), path, video.EncodeOptions{FPS: 30, Width: camW, Height: camH})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := make([]byte, camW*camH*3)
+	for i := range n {
+		for k := range frame {
+			frame[k] = shade(seed, i)
+		}
+		if err := enc.WriteRGB(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := enc.Close(); err != nil {
+		t.Fatal(err)
+	}
+	videoCache[key] = path
+	return path
+}
+
+// testEpisode is episode k of n rows; zeros are among the values on purpose.
+func testEpisode(t testing.TB, k, n int) Episode {
+	t.Helper()
+	ep := Episode{Length: n, Tasks: []string{fmt.Sprintf("task %d", k%2)}, Columns: map[string]any{},
+		Videos: map[string]string{"observation.images.left": testVideo(t, n, 2*k), "observation.images.right": testVideo(t, n, 2*k+1)},
+		Extra:  map[string]any{"recording_sha256": fmt.Sprintf("%064d", k), "success": k%2 == 0, "tags": []string{"a", "b"}[:k%3], "score": float64(k) / 2}}
+	state, action := make([]float32, 3*n), make([]float64, 2*n)
+	fresh, ns, pedal, note := make([]bool, n), make([]int64, n), make([]int32, 3*n), make([]string, n)
+	for r := range n {
+		state[3*r], state[3*r+1], state[3*r+2] = float32(k), float32(r)/10, 0
+		action[2*r], action[2*r+1] = math.Sin(float64(r+k)), -float64(r)
+		fresh[r], ns[r], pedal[3*r+1] = r%2 == 0, 1_700_000_000_000_000_000+int64(r)*33_333_333, int32(r%2)
+		note[r] = fmt.Sprintf("row %d", r)
+	}
+	ep.Columns = map[string]any{"observation.state": state, "action": action, "observation.image.left.is_fresh": fresh, "capture_ns": ns, "pedal": pedal, "note": note}
+	return ep
+}
+
+func mustCreate(t testing.TB, root string) *Writer {
+	t.Helper()
+	w, err := Create(root, testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+// lengths of the episodes of makeDataset.
+var lengths = []int{12, 7, 20}
+
+// makeDataset writes a dataset of three episodes and returns its root.
+func makeDataset(t testing.TB) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "set")
+	w := mustCreate(t, root)
+	for k, n := range lengths {
+		if got, err := w.AddEpisode(context.Background(), testEpisode(t, k, n)); err != nil || got != k {
+			t.Fatalf("episode %d: %d, %v", k, got, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func mustOpen(t testing.TB, root string) *Dataset {
+	t.Helper()
+	d, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// tree lists the files of a folder with their contents.
+func tree(t testing.TB, root string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(root, func(p string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		rel, _ := filepath.Rel(root, p)
+		files[rel] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestMain(m *testing.M) {
+	if root := os.Getenv("PINCH_TEST_WRITER"); root != "" {
+		writeUntilKilled(root)
+		return
+	}
+	dir, err := os.MkdirTemp("", "pinch-dataset-test")
+	if err != nil {
+		panic(err)
+	}
+	videoDir = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// withStats gives the episode picture statistics, so that adding it decodes nothing.
+func withStats(ep Episode) Episode {
+	ep.ImageStats = map[string]Stats{}
+	for name := range ep.Videos {
+		var a ImageAccumulator
+		a.Add(make([]byte, camW*camH*3), camW, camH)
+		ep.ImageStats[name] = a.Stats()
+	}
+	return ep
+}
+
+// memoryDir is a temporary folder in memory where there is one: tests of many small saves need no real disk.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "pinch-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
