@@ -23,7 +23,7 @@ const ms = int64(1e6)
 // testLog writes a log message by message. Times are device ns; the host clock is offset and receives late by a varying delay, so
 // a reader that aligned by receive time would get other rows.
 type testLog struct {
-	t        *testing.T
+	t        testing.TB
 	w        *rawlog.Writer
 	path     string
 	clock    string // "" writes channels without a clock
@@ -36,7 +36,7 @@ type testLog struct {
 // hostOffset is host minus device of test logs.
 const hostOffset = int64(1_700_000_000e9)
 
-func newLog(t *testing.T, dir, name, clock string) *testLog {
+func newLog(t testing.TB, dir, name, clock string) *testLog {
 	t.Helper()
 	folder := filepath.Join(dir, name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -151,7 +151,7 @@ func (l *testLog) close(robot, uuid string) string {
 const pictureW, pictureH = 64, 48
 
 // greyJPEG is a plain picture.
-func greyJPEG(t *testing.T, grey uint8) []byte {
+func greyJPEG(t testing.TB, grey uint8) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, pictureW, pictureH))
 	for i := range img.Pix {
