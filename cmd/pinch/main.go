@@ -12,10 +12,14 @@ func main() {
 		"pinch turns handheld-gripper demonstrations into a policy that drives robot arms carrying the same gripper.\n\n"+
 			"The path of the data: record, ingest, dataset check, train, serve, deploy, eval run. `pinch demo` walks it in a simulator.\n"+
 			program.ExitHelp,
-		core.Doctor())
+		core.Demo(), core.Doctor())
 	for _, h := range program.Helpers {
 		for _, v := range h.Verbs {
-			program.Add(root, program.PassOn(h.Name, v))
+			cmd := program.PassOn(h.Name, v)
+			if v.Name == "bench" {
+				cmd = core.Bench(cmd)
+			}
+			program.Add(root, cmd)
 		}
 	}
 	program.Main(root)
