@@ -39,6 +39,7 @@ type Provenance struct {
 	Name          string   `json:"name"`     // folder name, for people
 	TrainEpisodes []int    `json:"train_episodes"`
 	ValEpisodes   []int    `json:"val_episodes"` // may be empty
+	Split         string   `json:"split"`        // how rows were held out: episodes, tail or none
 	Rows          int      `json:"rows"`         // training rows
 	Prompts       []string `json:"prompts"`      // instructions seen in training, sorted
 }

@@ -121,7 +121,8 @@ func umi(features []Feature, fps int, o PresetOptions) (Spec, error) {
 }
 
 // joint is the layout of a LeRobot dataset with observation.state and action of one length each and any cameras. Step 0 is
-// the action of the observation's own row.
+// the action of the observation's own row. Where state and action have one length, actions are learnt as differences to the
+// observed state: to stay is then the zero of the network, and a new place costs nothing to learn.
 func joint(features []Feature, fps int, o PresetOptions) (Spec, error) {
 	o = o.filled(1)
 	s := Spec{
@@ -138,6 +139,9 @@ func joint(features []Feature, fps int, o PresetOptions) (Spec, error) {
 		case f.Name == "action":
 			s.Action = []Output{{Name: "action", Feature: f.Name, Representation: Absolute, SourceDim: f.dim()}}
 		}
+	}
+	if len(s.State) == 1 && len(s.Action) == 1 && s.State[0].SourceDim == s.Action[0].SourceDim {
+		s.Action[0].Representation, s.Action[0].StateFeature = DeltaToState, s.State[0].Feature
 	}
 	for _, want := range []string{"observation.state", "action"} {
 		if err := (Spec{State: []Input{{Feature: want}}}).lacking(features); err != nil {

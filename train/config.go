@@ -30,6 +30,7 @@ type Config struct {
 
 	OnlySuccess  bool           `yaml:"only_success"` // leave out episodes marked as failed
 	ValShare     float64        `yaml:"val_share"`    // share of the episodes held out
+	ValSplit     string         `yaml:"val_split"`    // episodes: whole ones; tail: the end of each; auto: tail below 5 episodes
 	MaxEpisodes  int            `yaml:"max_episodes"` // 0: all
 	CacheDir     string         `yaml:"cache_dir"`    // decoded frames; empty: memory only
 	Augment      loader.Augment `yaml:"augment"`
@@ -67,7 +68,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Preset: policy.PresetAuto, ImageSize: 64, ImageMode: imaging.Squash, Horizon: 16, MaxTokens: 64, Rot6D: policy.Rot6DIdentity,
-		Size: "tiny", OnlySuccess: true, ValShare: 0.1,
+		Size: "tiny", OnlySuccess: true, ValShare: 0.1, ValSplit: splitAuto,
 		Augment: loader.Augment{Brightness: 0.2, Contrast: 0.2, Saturation: 0.2, Shift: 2},
 		Steps:   2000, Batch: 32, Draws: 4,
 		Rate: 1e-3, RateEnd: 0.02, Warmup: 100, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Decay: 0.05, Clip: 1,
@@ -124,6 +125,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("warmup is %d of %d steps: the rate would never fall", c.Warmup, c.Steps)
 	case c.Rot6D != policy.Rot6DIdentity && c.Rot6D != policy.Rot6DQuantile:
 		return fmt.Errorf("rot6d is %q, want %s or %s", c.Rot6D, policy.Rot6DIdentity, policy.Rot6DQuantile)
+	}
+	if c.ValSplit != splitAuto && c.ValSplit != splitEpisodes && c.ValSplit != splitTail {
+		return fmt.Errorf("val_split is %q, want %s, %s or %s", c.ValSplit, splitAuto, splitEpisodes, splitTail)
 	}
 	if _, ok := policy.Architectures[c.Size]; !ok {
 		return fmt.Errorf("size is %q, want one of %s", c.Size, policy.ArchitectureNames())

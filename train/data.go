@@ -18,6 +18,9 @@ type corpus struct {
 	spec       policy.Spec
 	data       *loader.Data
 	train, val []int // rows that have at least one step inside their episode
+	// tail is the share of each episode's end that training never sees, not even as a step of a chunk; 0 when whole episodes
+	// are held out.
+	tail       float64
 	provenance policy.Provenance
 }
 
@@ -115,18 +118,41 @@ func (k *corpus) load(ctx context.Context, ds *dataset.Dataset, c Config, episod
 	return nil
 }
 
-// split holds whole episodes out and lists the rows of both parts.
-func (k *corpus) split(c Config, episodes []int) error {
-	train, val, err := loader.Split(episodes, c.ValShare, c.Seed)
-	if err != nil {
-		return err
+// Ways to hold rows out.
+const (
+	splitAuto     = "auto"
+	splitEpisodes = "episodes"
+	splitTail     = "tail"
+	splitNone     = "none"
+)
+
+// fewEpisodes is where auto begins to hold out whole episodes: below it too little of the variety would be left.
+const fewEpisodes = 5
+
+// split holds rows out and lists the rows of both parts.
+func (k *corpus) split(c Config, episodes []int) (err error) {
+	p := policy.Provenance{Identity: k.provenance.Identity, Name: filepath.Base(filepath.Clean(c.Data)), Split: splitEpisodes, ValEpisodes: []int{}}
+	switch {
+	case c.ValShare == 0:
+		p.Split, p.TrainEpisodes = splitNone, episodes
+		k.train = k.usable(episodes)
+	case c.ValSplit == splitTail || c.ValSplit == splitAuto && len(episodes) < fewEpisodes:
+		p.Split, p.TrainEpisodes = splitTail, episodes
+		k.tail = c.ValShare
+		k.splitTails(episodes)
+	default:
+		var val []int
+		if p.TrainEpisodes, val, err = loader.Split(episodes, c.ValShare, c.Seed); err != nil {
+			return err
+		}
+		p.ValEpisodes = append(p.ValEpisodes, val...)
+		k.train, k.val = k.usable(p.TrainEpisodes), k.usable(val)
 	}
-	k.train, k.val = k.usable(train), k.usable(val)
 	if len(k.train) == 0 {
-		return fmt.Errorf("dataset %s: no training row has a step of the chunk inside its episode (first step is %d rows after the observation)", c.Data, k.spec.First)
+		return fmt.Errorf("dataset %s: no training row has a step of the chunk inside its episode (the first step is %d rows after the observation)", c.Data, k.spec.First)
 	}
-	k.provenance = policy.Provenance{Identity: k.provenance.Identity, Name: filepath.Base(filepath.Clean(c.Data)), TrainEpisodes: append([]int{}, train...),
-		ValEpisodes: append([]int{}, val...), Rows: len(k.train), Prompts: k.prompts()}
+	p.Rows, p.Prompts = len(k.train), k.prompts()
+	k.provenance = p
 	return nil
 }
 
@@ -139,6 +165,32 @@ func (k *corpus) usable(episodes []int) []int {
 		}
 	}
 	return rows
+}
+
+func (k *corpus) splitTails(episodes []int) {
+	for _, row := range k.usable(episodes) {
+		e, t := k.data.Locate(row)
+		switch cut := k.seen(e).Length; {
+		case t+k.spec.First < cut:
+			k.train = append(k.train, row)
+		case t >= cut:
+			k.val = append(k.val, row)
+		}
+	}
+}
+
+// seen is the part of an episode that training may look at.
+func (k *corpus) seen(e *loader.Episode) policy.Episode {
+	p := episodeOf(e)
+	if k.tail == 0 {
+		return p
+	}
+	cut := e.Length - int(k.tail*float64(e.Length)+0.5)
+	out := policy.Episode{Length: cut, Columns: map[string][]float64{}}
+	for name, v := range p.Columns {
+		out.Columns[name] = v[:len(v)/e.Length*cut]
+	}
+	return out
 }
 
 // prompts are the distinct instructions of the training rows, sorted.
@@ -165,7 +217,7 @@ func (k *corpus) trainEpisodes() []policy.Episode {
 	var out []policy.Episode
 	for _, e := range k.data.Episodes() {
 		if slices.Contains(k.provenance.TrainEpisodes, e.Index) {
-			out = append(out, episodeOf(&e))
+			out = append(out, k.seen(&e))
 		}
 	}
 	return out

@@ -15,7 +15,7 @@ import (
 // demonstrator did, step by step. Baselines see the same rows: hold (stay as at the observation) and mean (the average
 // training chunk).
 type Report struct {
-	HeldOut  bool           `json:"held_out"` // false: no validation episodes, so the rows are training rows
+	HeldOut  bool           `json:"held_out"` // false: nothing was held out, so the rows are training rows
 	Rows     int            `json:"rows"`
 	RateHz   float64        `json:"rate_hz"`
 	Channels []ChannelError `json:"channels"`
@@ -47,7 +47,7 @@ func (r *Report) String() string {
 	var b strings.Builder
 	where := "held-out"
 	if !r.HeldOut {
-		where = "training (no episode was held out)"
+		where = "training (nothing was held out)"
 	}
 	fmt.Fprintf(&b, "open-loop error on %d %s rows, root mean square over the chunk (first step, last step)\n", r.Rows, where)
 	fmt.Fprintf(&b, "%-20s %-5s %28s %12s %12s\n", "", "", "policy", "hold", "mean")
@@ -181,7 +181,7 @@ func (t *trainer) meanChunk() ([]float64, error) {
 	chunk, valid := make([]float64, len(sum)), make([]bool, t.spec.Horizon)
 	for _, row := range spread(t.train, 5000) {
 		e, at := t.data.Locate(row)
-		if err := t.spec.EncodeTargets(chunk, valid, episodeOf(e), at); err != nil {
+		if err := t.spec.EncodeTargets(chunk, valid, t.seen(e), at); err != nil {
 			return nil, fmt.Errorf("mean chunk: episode %d, row %d: %w", e.Index, at, err)
 		}
 		for k, ok := range valid {

@@ -58,19 +58,19 @@ func (m *maker) validation(rows []int, draws int) (filled, error) {
 	return f, nil
 }
 
-func (m *maker) fill(b *policy.Batch, i, row int, rng *rand.Rand, augment bool) error {
+func (m *maker) fill(b *policy.Batch, i, row int, rng *rand.Rand, training bool) error {
 	e, t := m.data.Locate(row)
-	if err := m.fillRow(b, i, row, rng, augment); err != nil {
+	if err := m.fillRow(b, i, row, rng, training); err != nil {
 		return fmt.Errorf("episode %d, row %d: %w", e.Index, t, err)
 	}
 	return nil
 }
 
-func (m *maker) fillRow(b *policy.Batch, i, row int, rng *rand.Rand, augment bool) error {
+func (m *maker) fillRow(b *policy.Batch, i, row int, rng *rand.Rand, training bool) error {
 	e, t := m.data.Locate(row)
 	for c, cam := range m.spec.Cameras {
 		pix := m.data.Image(c, row)
-		if augment {
+		if training {
 			changed := make([]byte, len(pix))
 			m.cfg.Augment.Apply(changed, imaging.RGB{Width: cam.Geometry.Width, Height: cam.Geometry.Height, Pix: pix}, rng)
 			pix = changed
@@ -84,11 +84,15 @@ func (m *maker) fillRow(b *policy.Batch, i, row int, rng *rand.Rand, augment boo
 		return err
 	}
 	m.stats.NormalizeState(b.State(i), state, &m.clips)
-	if augment && m.cfg.StateDropout > 0 && rng.Float64() < m.cfg.StateDropout {
+	if training && m.cfg.StateDropout > 0 && rng.Float64() < m.cfg.StateDropout {
 		clear(b.State(i))
 	}
 	chunk, valid := make([]float64, m.spec.Horizon*m.spec.ActionDim()), make([]bool, m.spec.Horizon)
-	if err := m.spec.EncodeTargets(chunk, valid, episodeOf(e), t); err != nil {
+	shown := episodeOf(e)
+	if training {
+		shown = m.seen(e)
+	}
+	if err := m.spec.EncodeTargets(chunk, valid, shown, t); err != nil {
 		return err
 	}
 	normal := make([]float32, len(chunk))
