@@ -47,7 +47,7 @@ type Demonstrator struct {
 	finger [2]float64
 	sway   [2]sway
 	aim    aim
-	begun  bool
+	told   bool // the first subtask's end was pressed
 }
 
 // phase is what the right hand is doing.
@@ -196,12 +196,12 @@ func (d *Demonstrator) moveRight(v View, dt float64) (PedalButton, bool) {
 		}
 		d.enter(lifting)
 	case lifting:
-		before := rise - d.hands[Right].vel.Z*dt
 		d.lift(rise, dt)
 		if rise > liftTo-0.025 {
 			d.enter(carrying)
 		}
-		if rise >= pressRise && before < pressRise {
+		if rise >= pressRise && !d.told {
+			d.told = true
 			return PedalAccept, true
 		}
 	case carrying:

@@ -34,6 +34,9 @@ static int pinch_step(const mjModel* m, mjData* d, int n, int dof0) {
 		for (int j = dof0; j < m->nv; j++) d->qfrc_applied[j] = d->qfrc_bias[j];
 		mj_step2(m, d);
 	}
+	// A step leaves the poses of bodies and cameras where it began; bring them up to the clock.
+	mj_kinematics(m, d);
+	mj_camlight(m, d);
 	return d->warning[mjWARN_BADQPOS].number + d->warning[mjWARN_BADQVEL].number + d->warning[mjWARN_BADQACC].number;
 }
 */

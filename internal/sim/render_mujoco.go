@@ -12,9 +12,6 @@ typedef struct {
 	OSMesaContext gl;
 	unsigned char* back; // OSMesa's own frame buffer; images are drawn into MuJoCo's offscreen buffer
 	mjrContext con;
-	mjvScene scn;
-	mjvOption opt;
-	mjvCamera cam;
 	tjhandle jpeg;
 } pinch_gl;
 
@@ -28,14 +25,15 @@ static pinch_gl* pinch_gl_open(const mjModel* m, const char** why) {
 	if (!OSMesaMakeCurrent(g->gl, g->back, GL_UNSIGNED_BYTE, 64, 64)) {
 		*why = "OSMesaMakeCurrent"; OSMesaDestroyContext(g->gl); free(g->back); free(g); return NULL;
 	}
-	mjv_defaultScene(&g->scn);
-	mjv_makeScene(m, &g->scn, 200);
-	mjv_defaultOption(&g->opt);
-	mjv_defaultCamera(&g->cam);
-	g->cam.type = mjCAMERA_FIXED;
 	mjr_defaultContext(&g->con);
 	mjr_makeContext(m, &g->con, mjFONTSCALE_100);
 	mjr_setBuffer(mjFB_OFFSCREEN, &g->con);
+	// The table fills the image and a texel is never smaller than a pixel there: without mipmaps a frame takes half the time.
+	for (int i = 0; i < m->ntex; i++) {
+		if (m->tex_type[i] != mjTEXTURE_2D) continue;
+		glBindTexture(GL_TEXTURE_2D, g->con.texture[i]);
+		glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
+	}
 	g->jpeg = tjInitCompress();
 	if (g->con.currentBuffer != mjFB_OFFSCREEN || !g->jpeg) *why = "make an offscreen buffer";
 	return g;
@@ -44,20 +42,39 @@ static pinch_gl* pinch_gl_open(const mjModel* m, const char** why) {
 static void pinch_gl_close(pinch_gl* g) {
 	tjDestroy(g->jpeg);
 	mjr_freeContext(&g->con);
-	mjv_freeScene(&g->scn);
 	OSMesaDestroyContext(g->gl);
 	free(g->back);
 	free(g);
 }
 
-// Draws camera id into rgb, rows from the bottom.
-static void pinch_draw(pinch_gl* g, const mjModel* m, mjData* d, int camera, int w, int h, unsigned char* rgb) {
+// Describes what a camera sees now, as a list of coloured shapes: all that a render thread needs. scn may be reused.
+static mjvScene* pinch_scene(const mjModel* m, mjData* d, int camera, mjvScene* scn) {
+	if (!scn) {
+		scn = calloc(1, sizeof(mjvScene));
+		mjv_defaultScene(scn);
+		mjv_makeScene(m, scn, 200);
+	}
+	mjvOption opt;
+	mjv_defaultOption(&opt);
+	mjvCamera cam;
+	mjv_defaultCamera(&cam);
+	cam.type = mjCAMERA_FIXED;
+	cam.fixedcamid = camera;
+	mjv_updateScene(m, d, &opt, NULL, &cam, mjCAT_ALL, scn);
+	scn->flags[mjRND_SHADOW] = 0;
+	scn->flags[mjRND_REFLECTION] = 0;
+	return scn;
+}
+
+static void pinch_scene_free(mjvScene* scn) {
+	mjv_freeScene(scn);
+	free(scn);
+}
+
+// Draws a scene into rgb, rows from the bottom.
+static void pinch_draw(pinch_gl* g, mjvScene* scn, int w, int h, unsigned char* rgb) {
 	mjrRect view = {0, 0, w, h};
-	g->cam.fixedcamid = camera;
-	mjv_updateScene(m, d, &g->opt, NULL, &g->cam, mjCAT_ALL, &g->scn);
-	g->scn.flags[mjRND_SHADOW] = 0;
-	g->scn.flags[mjRND_REFLECTION] = 0;
-	mjr_render(view, &g->scn, &g->con);
+	mjr_render(view, scn, &g->con);
 	mjr_readPixels(rgb, NULL, view, &g->con);
 }
 
@@ -88,21 +105,21 @@ var names = struct {
 // glSetup serialises the making of contexts: MuJoCo's table of GL functions is one per process.
 var glSetup sync.Mutex
 
-// renderPool is a set of locked threads, each with a GL context, and a stock of scene copies.
+// renderPool is a set of locked threads, each with a GL context, and a stock of scene descriptions.
 type renderPool struct {
 	m       *C.mjModel
 	quality int
 	jobs    chan renderJob
 	done    sync.WaitGroup
 
-	mu    sync.Mutex // guards stock, the copies that are free
-	stock []*C.mjData
+	mu    sync.Mutex // guards stock, the descriptions that are free
+	stock []*C.mjvScene
 }
 
 type renderJob struct {
-	d    *C.mjData
-	shot Shot
-	out  *Pending
+	scene *C.mjvScene
+	shot  Shot
+	out   *Pending
 }
 
 func newRenderPool(m *C.mjModel, cfg Config) (*renderPool, error) {
@@ -130,8 +147,8 @@ func newRenderPool(m *C.mjModel, cfg Config) (*renderPool, error) {
 func (p *renderPool) close() {
 	close(p.jobs)
 	p.done.Wait()
-	for _, d := range p.stock {
-		C.mj_deleteData(d)
+	for _, scn := range p.stock {
+		C.pinch_scene_free(scn)
 	}
 }
 
@@ -163,9 +180,8 @@ func (p *renderPool) draw(g *C.pinch_gl, job renderJob) {
 	f := &job.out.frame
 	w, h := f.Size.Width, f.Size.Height
 	raw := make([]byte, 3*w*h)
-	camera := C.mj_name2id(p.m, C.mjOBJ_CAMERA, cstr(string(job.shot.Camera)))
-	C.pinch_draw(g, p.m, job.d, camera, C.int(w), C.int(h), (*C.uchar)(unsafe.Pointer(&raw[0])))
-	p.give(job.d)
+	C.pinch_draw(g, job.scene, C.int(w), C.int(h), (*C.uchar)(unsafe.Pointer(&raw[0])))
+	p.give(job.scene)
 	if job.shot.JPEG {
 		var out *C.uchar
 		var size C.ulong
@@ -193,26 +209,27 @@ func flipRows(img []byte, n int) {
 	}
 }
 
-// take gives a scene copy from the stock, or nil for MuJoCo to make one.
-func (p *renderPool) take() *C.mjData {
+// take gives a description from the stock, or nil.
+func (p *renderPool) take() *C.mjvScene {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.stock); n > 0 {
-		d := p.stock[n-1]
+		scn := p.stock[n-1]
 		p.stock = p.stock[:n-1]
-		return d
+		return scn
 	}
 	return nil
 }
 
-func (p *renderPool) give(d *C.mjData) {
+func (p *renderPool) give(scn *C.mjvScene) {
 	p.mu.Lock()
-	p.stock = append(p.stock, d)
+	p.stock = append(p.stock, scn)
 	p.mu.Unlock()
 }
 
 func (e *mujoco) snapshot(shot Shot, size Size, at frames.DeviceTime) *Pending {
 	out := &Pending{done: make(chan struct{}), frame: Frame{Camera: shot.Camera, Time: at, Size: size}}
-	e.render.jobs <- renderJob{C.mj_copyData(e.render.take(), e.m, e.d), shot, out}
+	camera := C.mj_name2id(e.m, C.mjOBJ_CAMERA, cstr(string(shot.Camera)))
+	e.render.jobs <- renderJob{C.pinch_scene(e.m, e.d, camera, e.render.take()), shot, out}
 	return out
 }
