@@ -41,20 +41,20 @@ func decodeObservation(data []byte, limits npmsgpack.Limits) (Observation, error
 	if err != nil {
 		return o, fmt.Errorf("decode observation: %w", err)
 	}
-	if o.Left, err = image(m, KeyImageLeft); err != nil {
+	if o.Left, err = imageOf(m, KeyImageLeft); err != nil {
 		return o, err
 	}
-	if o.Right, err = image(m, KeyImageRight); err != nil {
+	if o.Right, err = imageOf(m, KeyImageRight); err != nil {
 		return o, err
 	}
-	rel, err := vector(m, KeyRelative, 7)
+	rel, err := vectorOf(m, KeyRelative, 7)
 	if err != nil {
 		return o, err
 	}
 	if o.LeftFromRight, err = frames.PoseFromXYZXYZW([7]float64(rel)); err != nil {
 		return o, fmt.Errorf("observation key %q: %w", KeyRelative, err)
 	}
-	joints, err := vector(m, KeyJointStates, 2)
+	joints, err := vectorOf(m, KeyJointStates, 2)
 	if err != nil {
 		return o, err
 	}
@@ -67,7 +67,7 @@ func decodeObservation(data []byte, limits npmsgpack.Limits) (Observation, error
 	return o, nil
 }
 
-func image(m map[string]any, key string) (imaging.RGB, error) {
+func imageOf(m map[string]any, key string) (imaging.RGB, error) {
 	a, ok := m[key].(npmsgpack.Array)
 	if !ok || a.DType != "|u1" || len(a.Shape) != 3 || a.Shape[2] != 3 || a.Shape[0] < 1 || a.Shape[1] < 1 ||
 		a.Shape[0] > maxImageSide || a.Shape[1] > maxImageSide {
@@ -76,7 +76,7 @@ func image(m map[string]any, key string) (imaging.RGB, error) {
 	return imaging.RGB{Width: a.Shape[1], Height: a.Shape[0], Pix: a.Data}, nil
 }
 
-func vector(m map[string]any, key string, n int) ([]float64, error) {
+func vectorOf(m map[string]any, key string, n int) ([]float64, error) {
 	a, ok := m[key].(npmsgpack.Array)
 	if !ok || len(a.Shape) != 1 || a.Shape[0] != n {
 		return nil, fmt.Errorf("observation key %q: %s, want %d floats", key, describe(m[key]), n)

@@ -1,0 +1,374 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/wire/armlink"
+)
+
+// ErrCellLost marks errors after which the arm process or a camera is gone; connect anew.
+var ErrCellLost = errors.New("cell lost")
+
+// ErrPolicyLost marks errors of the policy or its server; the cell is still connected and the arms have been stopped.
+var ErrPolicyLost = errors.New("policy lost")
+
+// answerTimeout is how long the arm process or a camera may take for something that is due, by the host's clock. Rendering and physics of a
+// simulated cell on a busy machine take fractions of a second.
+const answerTimeout = 30 * time.Second
+
+// Session is a connection to one cell: arms and wrist cameras. Its methods belong to one goroutine.
+type Session struct {
+	cell   Cell
+	hello  armlink.Hello
+	conn   *armlink.Conn
+	pair   pair
+	index  [2]int // of the hands in Hello.Arms
+	wrists [2]*wrist
+	log    *slog.Logger
+	cancel context.CancelFunc
+
+	incoming chan any // armlink.Message or error, from the reader goroutine
+	state    armlink.State
+	faults   []string // refused messages not reported yet
+}
+
+// Connect reaches the arm process and the wrist cameras of a cell and waits for the first state. ctx bounds connecting only.
+func Connect(ctx context.Context, cell Cell, opts ConnectOptions) (*Session, error) {
+	if err := cell.Validate(); err != nil {
+		return nil, fmt.Errorf("connect to cell: %w", err)
+	}
+	s := &Session{cell: cell, conn: opts.Conn, log: opts.Logger, incoming: make(chan any, 64)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.log = s.log.With("component", "deploy")
+	if s.conn == nil {
+		var err error
+		if s.conn, err = armlink.Dial(ctx, cell.ArmLink); err != nil {
+			return nil, err
+		}
+	}
+	life, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	if err := s.start(ctx, life, opts); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("connect to cell: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Session) start(ctx, life context.Context, opts ConnectOptions) error {
+	go s.readLoop()
+	m, err := s.receive(ctx)
+	if err != nil {
+		return err
+	}
+	hello, ok := m.(*armlink.Hello)
+	if !ok {
+		return fmt.Errorf("the arm process began with %T instead of Hello", m)
+	}
+	if hello.Version != armlink.Version {
+		return fmt.Errorf("the arm process speaks armlink %d, this program %d; use programs of one release", hello.Version, armlink.Version)
+	}
+	if hello.PeriodNS < 1e6 || hello.PeriodNS > 50e6 {
+		return fmt.Errorf("the arm process sends states every %d ns, want 1 to 50 ms", hello.PeriodNS)
+	}
+	s.hello = *hello
+	if s.pair, s.index, err = newPair(hello, s.cell.Safety); err != nil {
+		return err
+	}
+	open := opts.OpenCamera
+	if open == nil {
+		open = openRTSP
+	}
+	for h, name := range Hands {
+		info, err := findCamera(hello, name)
+		if err != nil {
+			return err
+		}
+		src, err := open(life, info)
+		if err != nil {
+			return err
+		}
+		s.wrists[h] = startWrist(life, info, src)
+	}
+	for {
+		m, err := s.receive(ctx)
+		if err != nil {
+			return err
+		}
+		if st, ok := m.(*armlink.State); ok {
+			return s.take(st)
+		}
+	}
+}
+
+func findCamera(h *armlink.Hello, name string) (armlink.CameraInfo, error) {
+	var have []string
+	for _, c := range h.Cameras {
+		if c.Name == name {
+			if c.PeriodNS <= 0 {
+				return c, fmt.Errorf("%s wrist camera states a period of %d ns", name, c.PeriodNS)
+			}
+			return c, nil
+		}
+		have = append(have, c.Name)
+	}
+	return armlink.CameraInfo{}, fmt.Errorf("the cell has no %s wrist camera; it has %v", name, have)
+}
+
+// readLoop moves messages from the link to incoming; it leaves when the link closes.
+func (s *Session) readLoop() {
+	for {
+		m, err := s.conn.Read()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("the arm process closed the connection")
+			}
+			s.incoming <- fmt.Errorf("%w: %w", ErrCellLost, err)
+			close(s.incoming)
+			return
+		}
+		s.incoming <- m
+	}
+}
+
+func (s *Session) receive(ctx context.Context) (armlink.Message, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errors.New("the arm process is silent"))
+	defer cancel()
+	select {
+	case v, open := <-s.incoming:
+		if !open {
+			return nil, fmt.Errorf("%w: connection closed", ErrCellLost)
+		}
+		if err, ok := v.(error); ok {
+			return nil, err
+		}
+		return v.(armlink.Message), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the arm process: %w", context.Cause(ctx))
+	}
+}
+
+// take checks and keeps a state.
+func (s *Session) take(st *armlink.State) error {
+	if len(st.Arms) != len(s.hello.Arms) {
+		return fmt.Errorf("%w: state with %d arms, Hello named %d", ErrCellLost, len(st.Arms), len(s.hello.Arms))
+	}
+	if st.TNS < s.state.TNS {
+		return fmt.Errorf("%w: the cell's clock ran back from %d to %d ns", ErrCellLost, s.state.TNS, st.TNS)
+	}
+	for i, a := range st.Arms {
+		for j := range a.Q {
+			if math.IsNaN(a.Q[j]+a.QCmd[j]) || math.IsInf(a.Q[j]+a.QCmd[j], 0) {
+				return fmt.Errorf("%w: %s arm reports joint %d as %v, commanded %v", ErrCellLost, s.hello.Arms[i].Name, j+1, a.Q[j], a.QCmd[j])
+			}
+		}
+	}
+	s.state = *st
+	return nil
+}
+
+// next lets one period pass and returns at its state: by a grant in lock-step, by waiting in real time. In real time late states are
+// skipped, so that the newest counts.
+func (s *Session) next(ctx context.Context) error {
+	until := s.state.TNS + s.hello.PeriodNS
+	if s.hello.Clock == armlink.LockStep {
+		if err := s.conn.Write(&armlink.Advance{UntilNS: until}); err != nil {
+			return fmt.Errorf("%w: %w", ErrCellLost, err)
+		}
+	}
+	for got := false; !got || (s.hello.Clock == armlink.LockStep && s.state.TNS < until) ||
+		(s.hello.Clock != armlink.LockStep && len(s.incoming) > 0); {
+		m, err := s.receive(ctx)
+		if err != nil {
+			return err
+		}
+		switch m := m.(type) {
+		case *armlink.State:
+			if err := s.take(m); err != nil {
+				return err
+			}
+			got = true
+		case *armlink.Fault:
+			s.faults = append(s.faults, m.Text)
+		}
+	}
+	return nil
+}
+
+func (s *Session) send(m armlink.Message) error {
+	if err := s.conn.Write(m); err != nil {
+		return fmt.Errorf("%w: %w", ErrCellLost, err)
+	}
+	return nil
+}
+
+// sendSegments sends the knots of both hands.
+func (s *Session) sendSegments(knots [2][]armlink.Knot) error {
+	for h, k := range knots {
+		if len(k) == 0 {
+			continue
+		}
+		if err := s.send(&armlink.Segment{Arm: Hands[h], Knots: k}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Hello is what the arm process said about itself.
+func (s *Session) Hello() armlink.Hello { return s.hello }
+
+// Now is the cell's clock (ns) at the newest state.
+func (s *Session) Now() int64 { return s.state.TNS }
+
+func (s *Session) arm(hand int) *armlink.ArmState { return &s.state.Arms[s.index[hand]] }
+
+// measured gives the hands as measured at the newest state.
+func (s *Session) measured() (o hands) {
+	for h := range o.pose {
+		a := s.arm(h)
+		o.pose[h] = s.pair.arms[h].handPose(a.Q)
+		o.finger[h] = a.GripperRad
+	}
+	return o
+}
+
+// commanded gives joints and finger angles as last commanded.
+func (s *Session) commanded() (q [2]armlink.Joints, finger [2]float64) {
+	for h := range q {
+		q[h], finger[h] = s.arm(h).QCmd, s.arm(h).GripperCmdRad
+	}
+	return q, finger
+}
+
+// HandPose is a hand's measured pose, cellFromHandRoot; hand 0 is left.
+func (s *Session) HandPose(hand int) frames.Pose { return s.measured().pose[hand] }
+
+// stopped gives the reason when an arm waits for Recover.
+func (s *Session) stopped() (string, bool) {
+	for h, name := range Hands {
+		if a := s.arm(h); a.Mode.NeedsRecover() {
+			return fmt.Sprintf("%s arm: %s (%s)", name, a.Reason, a.Mode), true
+		}
+	}
+	return "", false
+}
+
+// Stop ramps both arms down and waits until they stand; Recover is needed afterwards.
+func (s *Session) Stop(ctx context.Context, reason string) error {
+	if err := s.send(&armlink.Stop{Reason: reason}); err != nil {
+		return err
+	}
+	return s.settle(ctx, func(m armlink.Mode) bool { return m == armlink.ModeStopped || m == armlink.ModeReflex }, "stop")
+}
+
+// Recover is the operator's acknowledgement after a stop; it waits until both arms are ready.
+func (s *Session) Recover(ctx context.Context) error {
+	if err := s.settle(ctx, func(m armlink.Mode) bool { return m != armlink.ModeRamp }, "come to rest"); err != nil {
+		return err
+	}
+	if err := s.send(&armlink.Recover{}); err != nil {
+		return err
+	}
+	return s.settle(ctx, func(m armlink.Mode) bool { return m == armlink.ModeIdle }, "recover")
+}
+
+// settleTime is how long (cell's clock) arms may take to reach a mode.
+const settleTime = 5 * time.Second
+
+func (s *Session) settle(ctx context.Context, ok func(armlink.Mode) bool, act string) error {
+	for end := s.state.TNS + int64(settleTime); ; {
+		if err := s.next(ctx); err != nil {
+			return err
+		}
+		if ok(s.arm(0).Mode) && ok(s.arm(1).Mode) {
+			return nil
+		}
+		if s.state.TNS > end {
+			return fmt.Errorf("arms did not %s within %v: left is %s (%s), right is %s (%s); refused: %v",
+				act, settleTime, s.arm(0).Mode, s.arm(0).Reason, s.arm(1).Mode, s.arm(1).Reason, s.faults)
+		}
+	}
+}
+
+// SetScene puts a simulated cell into a condition (the simulator's JSON). Arms stay where they are.
+func (s *Session) SetScene(ctx context.Context, condition []byte) error {
+	if !s.hello.Sim {
+		return errors.New("set scene: this cell is not simulated")
+	}
+	if err := s.send(&armlink.SetScene{Condition: condition}); err != nil {
+		return err
+	}
+	m, err := s.answer(ctx, armlink.KindScene)
+	if err != nil {
+		return fmt.Errorf("set scene: %w", err)
+	}
+	if sc := m.(*armlink.Scene); sc.Error != "" {
+		return fmt.Errorf("set scene: %s", sc.Error)
+	}
+	return nil
+}
+
+// Truth asks a simulated cell for the state of its objects. It may be called from RunOptions.Step.
+func (s *Session) Truth(ctx context.Context) (*armlink.Truth, error) {
+	if !s.hello.Sim {
+		return nil, errors.New("query truth: this cell is not simulated")
+	}
+	if err := s.send(&armlink.QueryTruth{}); err != nil {
+		return nil, err
+	}
+	m, err := s.answer(ctx, armlink.KindTruth)
+	if err != nil {
+		return nil, fmt.Errorf("query truth: %w", err)
+	}
+	return m.(*armlink.Truth), nil
+}
+
+// answer waits for a message of the kind; states that come meanwhile are kept.
+func (s *Session) answer(ctx context.Context, kind armlink.Kind) (armlink.Message, error) {
+	for {
+		m, err := s.receive(ctx)
+		if err != nil {
+			return nil, err
+		}
+		switch m := m.(type) {
+		case *armlink.State:
+			if err := s.take(m); err != nil {
+				return nil, err
+			}
+		case *armlink.Fault:
+			if m.Of == armlink.KindQueryTruth || m.Of == armlink.KindSetScene {
+				return nil, errors.New(m.Text)
+			}
+			s.faults = append(s.faults, m.Text)
+		default:
+			if m.Kind() == kind {
+				return m, nil
+			}
+		}
+	}
+}
+
+// Close closes the link and the cameras and waits for their goroutines. The arm process ramps the arms down when its client leaves.
+func (s *Session) Close() error {
+	err := s.conn.Close()
+	for range s.incoming { // until readLoop has left
+	}
+	s.cancel()
+	for _, w := range s.wrists {
+		if w != nil {
+			err = errors.Join(err, w.src.Close())
+			<-w.done
+		}
+	}
+	return err
+}

@@ -1,0 +1,342 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/robotmodel"
+	"github.com/pinch-robotics/pinch/internal/wire/armlink"
+)
+
+// executor turns chunks into knots. It has no clock, no goroutine and no I/O: times and chunks come in, knots and verdicts go out.
+//
+// Policy time is how far the motion asked for has been consumed. It runs with the cell's clock while the arms move at full speed, slower
+// while they start or come to the end of what is known, and stands while they stand. Rows of a chunk are stamped in policy time, so the rows
+// skipped at a switch are the rows really consumed: none for the first chunk, none for time spent waiting.
+//
+// A chunk is anchored where the arms were commanded to be when the observation was taken (one action latency before it, because measured
+// motion lags commands by that). Anchoring to the measured pose instead would pull back by the tracking lag at every chunk.
+type executor struct {
+	pair     *pair
+	solver   solver
+	ctl      ControlConfig
+	safety   SafetyConfig
+	contract Contract
+	period   int64   // ns, distance of knots
+	dt       float64 // the same in s
+
+	commits   []commit // what was sent, oldest first; the last may lie lead ahead of now
+	path      *path
+	finishing bool
+	off       int // commits in a row whose hands missed their targets
+}
+
+// commit is one knot of both arms with where it stands in policy time.
+type commit struct {
+	t    int64   // ns
+	tau  float64 // policy time, s
+	rate float64 // of policy time, 0..1
+	q    [2]armlink.Joints
+	hands
+}
+
+// Verdicts of the executor. A rejected chunk changes nothing; a stop ends the run.
+var (
+	// ErrRejected marks a chunk that was refused before motion.
+	ErrRejected = errors.New("chunk rejected")
+	// ErrStop marks a fault after which both arms must ramp down.
+	ErrStop = errors.New("arms must stop")
+)
+
+// missedCommits is how many knots in a row may miss their targets (joint limits, distances) before the run stops: 100 ms at 10 ms.
+const missedCommits = 10
+
+// keepNS is how much of the past the executor remembers: the oldest observation a chunk may answer, and its latency.
+const keepNS = 4e9
+
+func newExecutor(p *pair, c Cell, contract Contract, periodNS int64) *executor {
+	e := &executor{pair: p, ctl: c.Control, safety: c.Safety, contract: contract, period: periodNS, dt: float64(periodNS) * 1e-9}
+	e.solver = solver{pair: p, gain: c.Control.PostureGain}
+	return e
+}
+
+// begin starts at rest: joints and finger angles as last commanded. The posture there is the one the null space keeps.
+func (e *executor) begin(t int64, q [2]armlink.Joints, finger [2]float64) {
+	e.solver.rest = q
+	h := hands{finger: finger}
+	for i := range q {
+		h.pose[i] = e.pair.arms[i].handPose(q[i])
+	}
+	e.commits = append(e.commits[:0], commit{t: t, q: q, hands: h})
+	e.path = standing(h, 0, e.dt)
+	e.finishing, e.off = false, 0
+}
+
+// policyTime is the policy time at t, which may lie before the first or after the last commit.
+func (e *executor) policyTime(t int64) float64 {
+	i := e.commitAt(t)
+	c := e.commits[i]
+	if t <= c.t || i == len(e.commits)-1 {
+		return c.tau
+	}
+	next := e.commits[i+1]
+	return c.tau + (next.tau-c.tau)*float64(t-c.t)/float64(next.t-c.t)
+}
+
+// commandedAt is where the hands are commanded to be at t.
+func (e *executor) commandedAt(t int64) hands {
+	i := e.commitAt(t)
+	c := e.commits[i]
+	if t <= c.t || i == len(e.commits)-1 {
+		return c.hands
+	}
+	next := e.commits[i+1]
+	return mix(c.hands, next.hands, float64(t-c.t)/float64(next.t-c.t))
+}
+
+// commitAt is the index of the last commit at or before t, 0 when all are later.
+func (e *executor) commitAt(t int64) int {
+	i := len(e.commits) - 1
+	for i > 0 && e.commits[i].t > t {
+		i--
+	}
+	return i
+}
+
+// standingAt reports whether policy time stands at t.
+func (e *executor) standingAt(t int64) bool { return e.commits[e.commitAt(t)].rate == 0 }
+
+// consumedRows is how many rows of the newest chunk are consumed at t.
+func (e *executor) consumedRows(t int64) float64 {
+	if e.path.rows == 0 {
+		return math.Inf(1)
+	}
+	return (e.policyTime(t) - e.path.origin) / e.path.rowStep
+}
+
+// takeOver lets a chunk that answers the observation at tObs take over from now on. An error wraps ErrRejected (the old motion goes on)
+// or ErrStop.
+func (e *executor) takeOver(now, tObs int64, c Chunk) error {
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	if speed, rate, at := impliedSpeed(c, e.contract.RateHz); speed > e.safety.HandSpeedMPS || rate > e.safety.HandRateRadPS {
+		return fmt.Errorf("row %d implies hand motion up to %.2f m/s and %.2f rad/s, allowed %.2f and %.2f: %w",
+			at, speed, rate, e.safety.HandSpeedMPS, e.safety.HandRateRadPS, ErrRejected)
+	}
+	curve, origin, err := e.place(tObs, c)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	i := e.switchCommit(now)
+	from := e.commits[i]
+	rowStep := 1 / e.contract.RateHz
+	if left := curve.end() - from.tau; left < 2*rowStep {
+		return fmt.Errorf("the answer came too late: %.1f of its %d rows are left: %w", math.Max(0, left/rowStep), c.Rows, ErrRejected)
+	}
+	if err := e.seamGate(curve, from.tau); err != nil {
+		return err
+	}
+	if err := e.reachable(curve, from, rowStep); err != nil {
+		return err
+	}
+	e.path = e.path.blend(curve, from.tau, e.ctl.BlendMS/1000, c.Rows, origin, rowStep)
+	e.commits = e.commits[:i+1]
+	e.off = 0
+	return nil
+}
+
+// place makes the curve of a chunk in policy time.
+func (e *executor) place(tObs int64, c Chunk) (*curve, float64, error) {
+	at := tObs - int64(ms(e.ctl.ActionLatencyMS))
+	step := 1 / e.contract.RateHz
+	origin := e.policyTime(at)
+	base, baseT, poseT := e.commandedAt(at), origin, origin+step
+	if e.contract.PoseTiming == TimingPrevious {
+		base = e.commandedAt(at - int64(step*1e9))
+		baseT, poseT = origin-step, origin
+	}
+	rows, err := absolute(c, base.pose, e.contract.PoseReference)
+	if err != nil {
+		return nil, 0, err
+	}
+	for k := range rows {
+		for h := range rows[k].finger {
+			g := &e.pair.arms[h].gripper
+			rows[k].finger[h] = math.Min(math.Max(rows[k].finger[h], g.ClosedRad), g.OpenRad)
+		}
+	}
+	// A finger label is the angle one step later in both timings.
+	return newCurve(base.pose, baseT, rows, poseT, origin+step, step), origin, nil
+}
+
+// switchCommit is the commit at which new motion may begin: the first at least SwitchLeadMS from now. Standing arms get one there.
+func (e *executor) switchCommit(now int64) int {
+	at := now + int64(ms(e.ctl.SwitchLeadMS))
+	for i, c := range e.commits {
+		if c.t >= at {
+			return i
+		}
+	}
+	last := e.commits[len(e.commits)-1]
+	last.t += (at - last.t + e.period - 1) / e.period * e.period
+	last.rate = 0
+	e.commits = append(e.commits, last)
+	return len(e.commits) - 1
+}
+
+// seamGate compares old and new motion where the switch happens.
+func (e *executor) seamGate(c *curve, tau float64) error {
+	old, fresh := e.path.at(tau), c.at(tau)
+	for h := range old.pose {
+		m, rad := old.pose[h].Distance(fresh.pose[h])
+		if m > e.safety.SeamGateM || rad > e.safety.SeamGateRad {
+			return fmt.Errorf("new chunk puts the %s hand %.3f m and %.2f rad away from its path, allowed %.3f and %.2f: %w",
+				Hands[h], m, rad, e.safety.SeamGateM, e.safety.SeamGateRad, ErrStop)
+		}
+	}
+	return nil
+}
+
+// reachable walks the rows that will be executed with the inverse kinematics, before anything moves.
+func (e *executor) reachable(c *curve, from commit, rowStep float64) error {
+	q := from.q
+	const perRow = 3
+	until := math.Min(c.end(), from.tau+float64(MinRows)*rowStep)
+	for k := 1; ; k++ {
+		tau := from.tau + float64(k)*rowStep
+		if tau > until+1e-9 {
+			return nil
+		}
+		want := c.at(tau)
+		var r ikResult
+		for i := 0; i < perRow; i++ {
+			r = e.solver.step(q, want.finger, transforms(want), rowStep)
+			q = r.q
+		}
+		if !e.solver.arrived(&r) {
+			return fmt.Errorf("row %d can not be reached: %s: %w", k, e.describe(&r), ErrRejected)
+		}
+	}
+}
+
+func (e *executor) describe(r *ikResult) string {
+	h := 0
+	if r.position[1]+0.2*r.rotation[1] > r.position[0]+0.2*r.rotation[0] {
+		h = 1
+	}
+	why := "a joint limit or a singularity"
+	if r.minRoom < 0.01 {
+		why = "a clearance to the table or between the arms"
+	} else if r.saturated {
+		why = "a joint limit"
+	}
+	return fmt.Sprintf("%s hand misses by %.3f m and %.2f rad (%s)", Hands[h], r.position[h], r.rotation[h], why)
+}
+
+// finish brings the arms to rest along the path, from the earliest moment on.
+func (e *executor) finish(now int64) {
+	if e.finishing {
+		return
+	}
+	e.finishing = true
+	e.commits = e.commits[:e.switchCommit(now)+1]
+}
+
+// extend commits knots up to the lead ahead of now. It returns the index of the first new commit. When hands keep missing their targets the
+// error wraps ErrStop.
+func (e *executor) extend(now int64) (first int, err error) {
+	e.forget(now)
+	first = len(e.commits)
+	until := now + int64(ms(e.ctl.LeadMS))
+	for e.commits[len(e.commits)-1].t < until {
+		c, moved, err := e.next(e.commits[len(e.commits)-1])
+		if err != nil {
+			return first, err
+		}
+		if !moved {
+			break
+		}
+		e.commits = append(e.commits, c)
+	}
+	return first, nil
+}
+
+// next is the commit after last; moved is false when the arms stand and nothing is to be sent.
+func (e *executor) next(last commit) (c commit, moved bool, err error) {
+	c = last
+	c.t += e.period
+	c.rate = e.nextRate(last)
+	if c.rate == 0 {
+		// One more knot at the same joints tells the arm runtime that the motion ends at rest.
+		return c, last.rate > 0, nil
+	}
+	c.tau = math.Min(last.tau+c.rate*e.dt, e.path.end())
+	want := e.path.at(c.tau)
+	r := e.solver.step(last.q, last.finger, transforms(want), e.dt)
+	c.q, c.finger = r.q, want.finger
+	for h := range c.pose {
+		c.pose[h] = e.pair.arms[h].handPose(c.q[h])
+	}
+	if e.solver.arrived(&r) {
+		e.off = 0
+	} else if e.off++; e.off >= missedCommits {
+		return c, false, fmt.Errorf("%s: %w", e.describe(&r), ErrStop)
+	}
+	return c, true, nil
+}
+
+// nextRate lets the rate of policy time rise and fall within StartRampMS, so that it reaches zero at the end of the path.
+func (e *executor) nextRate(last commit) float64 {
+	slope := 1000 / e.ctl.StartRampMS // 1/s
+	left := e.path.end() - last.tau
+	if left < 1e-9 {
+		return 0
+	}
+	want := 1.0
+	if e.finishing {
+		want = 0
+	}
+	// From rate r, braking takes r²/(2 slope) of policy time; one step is taken at the new rate already.
+	brake := slope * e.dt
+	want = math.Min(want, math.Max(brake/2, math.Sqrt(brake*brake/4+2*slope*left)-brake/2))
+	rate := math.Min(math.Max(want, last.rate-brake), last.rate+brake)
+	if e.finishing && rate < brake/2 {
+		return 0
+	}
+	return rate
+}
+
+// forget drops commits that no observation can refer to any more.
+func (e *executor) forget(now int64) {
+	i := e.commitAt(now - keepNS)
+	if i > 256 {
+		e.commits = append(e.commits[:0], e.commits[i:]...)
+	}
+}
+
+// resting reports whether everything that was sent ends at rest at or before t.
+func (e *executor) resting(t int64) bool {
+	last := e.commits[len(e.commits)-1]
+	return last.rate == 0 && last.t <= t
+}
+
+// knots gives the commits from index first on as segments of both hands; nil when there are none.
+func (e *executor) knots(first int) [2][]armlink.Knot {
+	var out [2][]armlink.Knot
+	for _, c := range e.commits[min(first, len(e.commits)):] {
+		for h := range out {
+			out[h] = append(out[h], armlink.Knot{TNS: c.t, Q: c.q[h], GripperRad: c.finger[h]})
+		}
+	}
+	return out
+}
+
+func transforms(h hands) [2]robotmodel.Transform {
+	return [2]robotmodel.Transform{robotmodel.FromPose(h.pose[0]), robotmodel.FromPose(h.pose[1])}
+}
+
+// relative is the right hand in the left, as policies see it.
+func relative(pose [2]frames.Pose) frames.Pose { return pose[0].Inv().Mul(pose[1]) }

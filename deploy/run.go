@@ -1,0 +1,413 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/pinch-robotics/pinch/internal/wire/armlink"
+)
+
+// run is one Run of a session, step by step.
+type run struct {
+	s        *Session
+	opts     RunOptions
+	contract Contract
+	exec     *executor
+	inq      inquirer
+	hist     history
+	stall    stall
+	scene    scene
+
+	begun    int64
+	prompt   string
+	pending  *asked
+	wantNew  bool  // ask at once, whatever is left of the chunk
+	rejects  int   // in a row
+	standing int64 // when the arms came to stand without a chunk; 0: they move
+	stopping string
+	ending   bool
+	res      Result
+}
+
+// Run drives the arms with a policy until it ends. A tripped gate is a Result with OutcomeStopped, not an error; an error means that the
+// cell, the policy or the log was lost (it wraps ErrCellLost or ErrPolicyLost where one of them is to blame; the arms were told to stop).
+func (s *Session) Run(ctx context.Context, opts RunOptions) (Result, error) {
+	r, err := s.newRun(opts)
+	if err != nil {
+		return Result{}, err
+	}
+	if why, stopped := s.stopped(); stopped {
+		return Result{}, fmt.Errorf("run: the cell waits for an acknowledgement (recover): %s", why)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends an inference that is still under way
+	err = r.loop(ctx)
+	r.res.Duration = time.Duration(s.state.TNS - r.begun)
+	r.res.PolicyLatency = r.inq.latency.summary()
+	if err != nil {
+		// Whatever went wrong, arms must not go on with a plan nobody watches.
+		_ = s.conn.Write(&armlink.Stop{Reason: err.Error()})
+		return r.res, fmt.Errorf("run: %w", err)
+	}
+	return r.res, nil
+}
+
+func (s *Session) newRun(opts RunOptions) (*run, error) {
+	if opts.Policy == nil {
+		return nil, errors.New("run: no policy")
+	}
+	contract, err := ReadContract(opts.Policy.Metadata(), s.cell.Contract)
+	if err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	r := &run{s: s, opts: opts, contract: contract, prompt: opts.Prompt, wantNew: true}
+	period := s.hello.PeriodNS
+	for period < 10e6 {
+		period += s.hello.PeriodNS // knots closer than 10 ms bring nothing
+	}
+	r.exec = newExecutor(&s.pair, s.cell, contract, period)
+	r.inq = inquirer{policy: opts.Policy, lockStep: s.hello.Clock == armlink.LockStep,
+		latency: &latencies{initial: ms(s.cell.Control.PolicyLatencyMS)}, maxWait: ms(s.cell.Safety.PolicyMaxMS)}
+	r.res.MinArmDistance = math.Inf(1)
+	r.res.Prompts = []string{opts.Prompt}
+	return r, nil
+}
+
+func (r *run) loop(ctx context.Context) error {
+	q, finger := r.s.commanded()
+	r.begun = r.s.state.TNS
+	r.exec.begin(r.begun, q, finger)
+	if err := r.event("begin", r.prompt); err != nil {
+		return err
+	}
+	for {
+		done, err := r.step(ctx)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// step is one control step: let a period pass, look, judge, decide, send.
+func (r *run) step(ctx context.Context) (done bool, err error) {
+	if err := r.advance(ctx); err != nil {
+		return false, err
+	}
+	now := r.s.state.TNS
+	m := r.s.measured()
+	r.hist.add(now, m)
+	if err := r.record(ctx, now, m); err != nil {
+		return false, err
+	}
+	if r.stopping != "" {
+		return r.stopped(now)
+	}
+	if why := r.gates(now); why != "" {
+		return false, r.stop(why)
+	}
+	if r.ending {
+		if done, err := r.ended(now); done || err != nil {
+			return done, err
+		}
+		return false, r.send(now)
+	}
+	if err := r.hook(ctx, now, m); err != nil || r.ending {
+		return false, err
+	}
+	if err := r.plan(ctx, now); err != nil {
+		return false, err
+	}
+	if r.stopping != "" {
+		return false, nil
+	}
+	return false, r.send(now)
+}
+
+// advance lets one period pass. In real time an arm process that stays silent is itself a gate.
+func (r *run) advance(ctx context.Context) error {
+	if r.s.hello.Clock == armlink.LockStep {
+		return r.s.next(ctx)
+	}
+	limit, cancel := context.WithTimeoutCause(ctx, ms(r.s.cell.Safety.StateMaxAgeMS), errStateAge)
+	defer cancel()
+	err := r.s.next(limit)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limit), errStateAge) {
+		return fmt.Errorf("%w: no state for %v ms", ErrCellLost, r.s.cell.Safety.StateMaxAgeMS)
+	}
+	return err
+}
+
+var errStateAge = errors.New("state too old")
+
+// record logs what was measured and, in lock-step, waits for the frames that are due, so that log and decisions do not depend on who was
+// faster.
+func (r *run) record(ctx context.Context, now int64, m hands) error {
+	if err := r.opts.Log.state(now, m.pose, m.finger); err != nil {
+		return err
+	}
+	for h, w := range r.s.wrists {
+		if due, ok := w.newestDue(r.s.hello.StartNS, now); ok && r.inq.lockStep {
+			limit, cancel := context.WithTimeoutCause(ctx, answerTimeout, errors.New("camera is silent"))
+			err := w.wait(limit, due)
+			cancel()
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrCellLost, err)
+			}
+		}
+		for _, f := range w.fresh(now) {
+			if f.CaptureNS < r.begun {
+				continue
+			}
+			if err := r.opts.Log.frame(h, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// gates returns why the arms must stop, "" when all is well.
+func (r *run) gates(now int64) string {
+	if why, stopped := r.s.stopped(); stopped {
+		return why
+	}
+	safety := &r.s.cell.Safety
+	err, hand, joint := followingError(r.s)
+	r.res.MaxFollowing = math.Max(r.res.MaxFollowing, err)
+	if err > safety.FollowingRad {
+		return fmt.Sprintf("%s arm joint %d is %.3f rad from its command, allowed %.3f", Hands[hand], joint+1, err, safety.FollowingRad)
+	}
+	r.res.MinArmDistance = math.Min(r.res.MinArmDistance, r.s.surfaces(&r.scene))
+	for h, w := range r.s.wrists {
+		_, due := w.newestDue(r.s.hello.StartNS, now)
+		f, ok := w.before(now)
+		if age := now - max(f.CaptureNS, r.begun); (due || ok) && age > int64(ms(safety.ObservationMaxAgeMS)) {
+			return fmt.Sprintf("newest %s wrist frame is %d ms old, allowed %.0f", Hands[h], age/1e6, safety.ObservationMaxAgeMS)
+		}
+	}
+	if r.pending != nil {
+		if wait := now - r.pending.tAsked; wait > int64(ms(safety.PolicyMaxMS)) {
+			return fmt.Sprintf("the policy has not answered for %d ms, allowed %.0f", wait/1e6, safety.PolicyMaxMS)
+		}
+	}
+	return r.starvation(now)
+}
+
+// starvation counts the times the path ran out, and stops when it stays so.
+func (r *run) starvation(now int64) string {
+	if !r.exec.standingAt(now) || r.res.Chunks == 0 {
+		r.standing = 0
+		return ""
+	}
+	if r.standing == 0 {
+		r.standing = now
+		r.res.Starved++
+		_ = r.event("starved", "the path ran out before the next chunk; the arms stand")
+	}
+	if now-r.standing > int64(ms(r.s.cell.Safety.StarvationMaxMS)) {
+		return fmt.Sprintf("no usable chunk for %d ms", (now-r.standing)/1e6)
+	}
+	return ""
+}
+
+// stop begins to stop both arms.
+func (r *run) stop(why string) error {
+	r.stopping = why
+	r.res.Outcome, r.res.Reason = OutcomeStopped, why
+	if err := r.event("stop", why); err != nil {
+		return err
+	}
+	return r.s.send(&armlink.Stop{Reason: why})
+}
+
+// stopped waits until both arms stand.
+func (r *run) stopped(now int64) (bool, error) {
+	for h := range Hands {
+		if m := r.s.arm(h).Mode; m != armlink.ModeStopped && m != armlink.ModeReflex {
+			return false, nil
+		}
+	}
+	return true, r.event("end", string(OutcomeStopped))
+}
+
+// ended waits until both arms have come to rest along their path.
+func (r *run) ended(now int64) (bool, error) {
+	if !r.exec.resting(now) || r.s.arm(0).Mode != armlink.ModeIdle || r.s.arm(1).Mode != armlink.ModeIdle {
+		return false, nil
+	}
+	return true, r.event("end", string(r.res.Outcome))
+}
+
+// hook shows the step to the scorer and does what it says.
+func (r *run) hook(ctx context.Context, now int64, m hands) error {
+	if r.opts.MaxDuration > 0 && now-r.begun >= int64(r.opts.MaxDuration) {
+		return r.end(now, OutcomeTime, fmt.Sprintf("time limit of %v", r.opts.MaxDuration))
+	}
+	if r.stall.watch(now, m, ms(r.s.cell.Safety.StallMS)) {
+		r.res.Stalls++
+		if err := r.event("stall", fmt.Sprintf("nothing moved for %.1f s", r.s.cell.Safety.StallMS/1000)); err != nil {
+			return err
+		}
+	}
+	if r.opts.Step == nil {
+		return nil
+	}
+	st := Step{TNS: now, Elapsed: time.Duration(now - r.begun), Hands: m.pose, FingerRad: m.finger, State: r.s.state, Prompt: r.prompt, Chunks: r.res.Chunks}
+	for h, w := range r.s.wrists {
+		st.Frames[h], _ = w.before(now)
+	}
+	d, err := r.opts.Step(ctx, st)
+	switch {
+	case err != nil:
+		return fmt.Errorf("step hook: %w", err)
+	case d.End:
+		return r.end(now, OutcomeEnded, d.Reason)
+	case d.Prompt != "" && d.Prompt != r.prompt:
+		r.prompt, r.wantNew = d.Prompt, true
+		r.res.Prompts = append(r.res.Prompts, d.Prompt)
+		if r.pending != nil {
+			r.pending.stale = true
+		}
+		return r.event("prompt", d.Prompt)
+	}
+	return nil
+}
+
+// end brings the arms to rest along their path.
+func (r *run) end(now int64, o Outcome, reason string) error {
+	r.ending = true
+	r.res.Outcome, r.res.Reason = o, reason
+	r.exec.finish(now)
+	return r.send(now)
+}
+
+// plan takes an answer over and asks the next question.
+func (r *run) plan(ctx context.Context, now int64) error {
+	if r.pending != nil {
+		if a, ok := r.inq.arrived(r.pending, now); ok {
+			p := r.pending
+			r.pending = nil
+			if err := r.receive(now, p, a); err != nil || r.stopping != "" {
+				return err
+			}
+		}
+	}
+	if r.pending == nil && r.due(now) {
+		return r.ask(ctx, now)
+	}
+	return nil
+}
+
+// due tells whether the next chunk must be asked for, so that it takes over when ExecuteRows are consumed.
+func (r *run) due(now int64) bool {
+	if r.wantNew {
+		return true
+	}
+	rows := float64(r.s.cell.Control.ExecuteRows)
+	if rows == 0 {
+		rows = float64(r.exec.path.rows) / 2
+	}
+	lead := r.inq.latency.expect() + ms(r.s.cell.Control.SwitchLeadMS)
+	return r.exec.consumedRows(now) >= rows-lead.Seconds()*r.contract.RateHz
+}
+
+// ask sends the newest observation: both wrist frames at their newest common time, the hands as measured then.
+func (r *run) ask(ctx context.Context, now int64) error {
+	left, okL := r.s.wrists[0].before(now)
+	right, okR := r.s.wrists[1].before(now)
+	if !okL || !okR {
+		return nil // the first frames are still to come; the age gate watches
+	}
+	t := min(left.CaptureNS, right.CaptureNS)
+	if left, okL = r.s.wrists[0].before(t); okL {
+		right, okR = r.s.wrists[1].before(t)
+	}
+	m, ok := r.hist.at(t)
+	if !okL || !okR || !ok {
+		return nil // captured before the run began
+	}
+	a := &asked{obs: observation(m, r.prompt, r.exec.policyTime(t)), jpeg: [2][]byte{left.JPEG, right.JPEG}, tObs: t, tAsked: now}
+	r.wantNew = false
+	r.pending = a
+	r.inq.ask(ctx, a)
+	return nil
+}
+
+// receive judges an answer.
+func (r *run) receive(now int64, p *asked, a answered) error {
+	if a.err != nil && !errors.Is(a.err, ErrBadChunk) {
+		return fmt.Errorf("%w: %w", ErrPolicyLost, a.err)
+	}
+	if p.stale {
+		return nil // wantNew asks again, with the new prompt
+	}
+	err := a.err
+	if err == nil {
+		err = r.exec.takeOver(now, p.tObs, a.chunk)
+	}
+	if logErr := r.logChunk(now, p, a, err); logErr != nil {
+		return logErr
+	}
+	switch {
+	case err == nil:
+		r.res.Chunks++
+		r.rejects = 0
+		return nil
+	case errors.Is(err, ErrStop):
+		return r.stop(err.Error())
+	}
+	r.res.Rejected++
+	r.rejects++
+	r.wantNew = true
+	if err := r.event("rejected", err.Error()); err != nil {
+		return err
+	}
+	if r.rejects >= r.s.cell.Safety.RejectedChunks {
+		return r.stop(fmt.Sprintf("%d chunks rejected in a row, the last: %v", r.rejects, err))
+	}
+	return nil
+}
+
+// send extends the plan and sends what is new.
+func (r *run) send(now int64) error {
+	first, err := r.exec.extend(now)
+	if err != nil {
+		return r.stop(err.Error())
+	}
+	if err := r.s.sendSegments(r.exec.knots(first)); err != nil {
+		return err
+	}
+	for _, text := range r.s.faults {
+		if err := r.event("fault", text); err != nil {
+			return err
+		}
+	}
+	r.s.faults = nil
+	c := r.exec.commits[r.exec.commitAt(now)]
+	return r.opts.Log.json(TopicCommand, now, CommandRecord{TNS: now, PolicyTime: c.tau, Rate: c.rate, Q: c.q, FingerRad: c.finger})
+}
+
+func (r *run) event(kind, text string) error {
+	r.s.log.Info(kind, "t_ns", r.s.state.TNS, "text", text)
+	if r.opts.Log == nil {
+		return nil
+	}
+	return r.opts.Log.event(r.s.state.TNS, kind, text)
+}
+
+func (r *run) logChunk(now int64, p *asked, a answered, verdict error) error {
+	if r.opts.Log == nil {
+		return nil
+	}
+	rec := ChunkRecord{ObservationNS: p.tObs, AskedNS: p.tAsked, TakenNS: now, LatencyMS: float64(now-p.tAsked) / 1e6, Prompt: p.obs.Prompt, RateHz: r.contract.RateHz}
+	for k := 0; a.chunk.Check() == nil && k < a.chunk.Rows; k++ { // a broken chunk may hold what JSON can not
+		rec.Actions = append(rec.Actions, a.chunk.Data[k*a.chunk.Cols:(k+1)*a.chunk.Cols])
+	}
+	if verdict != nil {
+		rec.Rejected = verdict.Error()
+	}
+	return r.opts.Log.json(TopicChunk, now, rec)
+}
