@@ -68,7 +68,8 @@ func base(name, origin string) Map {
 	m := Map{Name: name, Origin: origin, JointStates: "/joint_states", JointNames: slices.Clone(feature.JointNames),
 		TF: "/tf", TFStatic: "/tf_static"}
 	for _, side := range []string{"left", "right"} {
-		m.Cameras = append(m.Cameras, CameraTopics{Name: side, Topics: []string{"/" + side + "_camera/image_raw/compressed"}})
+		m.Cameras = append(m.Cameras, CameraTopics{Name: side, Topics: []string{
+			"/" + side + "_camera/image_raw/compressed", "/" + side + "_camera/video"}})
 	}
 	return m
 }
