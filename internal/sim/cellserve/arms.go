@@ -95,6 +95,16 @@ func (a *arms) stop(reason string) {
 	}
 }
 
+// abandon stops arms whose client is gone; arms at rest stay ready for the next one.
+func (a *arms) abandon(reason string) {
+	for _, rt := range a.rt {
+		if mode, _ := rt.Mode(); mode != armlink.ModeIdle {
+			a.stop(reason)
+			return
+		}
+	}
+}
+
 // recover acknowledges a stop on both arms; with one still moving neither recovers.
 func (a *arms) recover() error {
 	for _, s := range sim.Sides {

@@ -83,7 +83,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 			return nil
 		case errors.As(err, &lost):
 			s.log.Info("the executor left", "err", err)
-			s.arms.stop("the executor left")
+			s.arms.abandon("the executor left")
 		case err != nil:
 			return err
 		}
