@@ -80,6 +80,46 @@ func (c *client) again() {
 	c.dial()
 }
 
+func (c *client) write(m armlink.Message) {
+	c.t.Helper()
+	if err := c.conn.Write(m); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func expect[M armlink.Message](c *client) M {
+	c.t.Helper()
+	m, err := c.conn.Read()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	got, ok := m.(M)
+	if !ok {
+		c.t.Fatalf("got %T %+v, want %T", m, m, got)
+	}
+	return got
+}
+
+// advance grants time and returns the states that come.
+func (c *client) advance(ms int) (all []*armlink.State) {
+	c.t.Helper()
+	until := c.state.TNS + int64(ms)*1e6
+	c.write(&armlink.Advance{UntilNS: until})
+	for {
+		c.state = expect[*armlink.State](c)
+		all = append(all, c.state)
+		if c.state.TNS >= until {
+			return all
+		}
+	}
+}
+
+func (c *client) truth() *armlink.Truth {
+	c.t.Helper()
+	c.write(&armlink.QueryTruth{})
+	return expect[*armlink.Truth](c)
+}
+
 // watchCamera reads one camera with the rig's own driver; it returns once frames would arrive.
 func watchCamera(t *testing.T, url string) <-chan camera.Frame {
 	ctx, cancel := context.WithCancel(context.Background())
