@@ -31,7 +31,7 @@ func (r rgbImage) At(x, y int) color.Color {
 // scoreChart draws, for each entrant, every trial's score as a dot and the mean with its interval as a bar. The page's style
 // colours the classes.
 func scoreChart(r *Report) template.HTML {
-	const left, width, rowHeight, top = 90.0, 520.0, 44.0, 14.0
+	const left, width, rowHeight, top = 120.0, 500.0, 44.0, 14.0
 	x := func(v float64) float64 { return left + v*width }
 	height := top + rowHeight*float64(len(r.Summaries)) + 30
 	var b strings.Builder
@@ -43,7 +43,7 @@ func scoreChart(r *Report) template.HTML {
 	}
 	for i, s := range r.Summaries {
 		y := top + rowHeight*(float64(i)+0.5)
-		fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, left-12, y+4, template.HTMLEscapeString(s.Entrant))
+		fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, left-42, y+4, template.HTMLEscapeString(s.Entrant))
 		stacked := map[int]int{}
 		for _, t := range r.Trials {
 			if t.Entrant != s.Entrant || !t.Counts {

@@ -71,9 +71,9 @@ func (o Options) record(ctx context.Context, r *runner) error {
 	}
 	left := strconv.Itoa(o.Episodes - have)
 	var ready struct {
-		Rig string `json:"rig"`
+		Rig string `json:"rig_file"`
 	}
-	rig, err := r.start(ctx, &ready, "pinch-sim", "sim", "handheld", "--json", "--dir", r.path("rig"), "--first", strconv.Itoa(have), "--episodes", left)
+	rig, err := r.start(ctx, &ready, "pinch-sim", "sim", "handheld", "--json", "--rig", r.path("rig", "rig.yaml"), "--first", strconv.Itoa(have), "--episodes", left)
 	if err != nil {
 		return err
 	}

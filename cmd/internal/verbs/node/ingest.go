@@ -17,9 +17,10 @@ import (
 
 type ingestOptions struct {
 	ingest.Options
-	Codec string
-	JSON  bool
-	Log   program.LogFlags
+	Codec   string
+	MapFile string
+	JSON    bool
+	Log     program.LogFlags
 }
 
 // AddFlags adds the flags of `pinch ingest`.
@@ -31,6 +32,7 @@ func (o *ingestOptions) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.CRF, "crf", 0, "constant rate factor of the codec (default: the codec's own)")
 	f.StringVar(&o.Preset, "preset", "", "speed preset of the codec (default: the codec's own)")
 	f.StringVar(&o.Task, "task", "", "the `instruction` for logs without a meta.json; each is then one episode")
+	f.StringVar(&o.MapFile, "map", "", "YAML `file` that names the topics of the rig (default: a built-in map that fits the recording)")
 	f.BoolVar(&o.Salvage, "salvage", false, "take what is left of logs that are cut or damaged")
 	f.BoolVar(&o.JSON, "json", false, "print the report as JSON")
 	o.Log.AddFlags(f)
@@ -42,6 +44,14 @@ func (o *ingestOptions) checkFlags(args []string) error {
 	}
 	o.Sources = args
 	o.Options.Codec = video.Codec(strings.ToLower(o.Codec))
+	if o.MapFile == "" {
+		return nil
+	}
+	m, err := ingest.LoadMap(o.MapFile)
+	if err != nil {
+		return program.UsageError{Err: err}
+	}
+	o.Map = m
 	return nil
 }
 
