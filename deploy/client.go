@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -29,19 +30,20 @@ type Client struct {
 	url  string
 	opts ClientOptions
 
-	mu       sync.Mutex // guards conn and metadata, held during a call
+	mu       sync.Mutex // guards the rest, held during a call
 	conn     *websocket.Conn
 	metadata map[string]any
 	infer    time.Duration
+	reset    bool // the next connection asks the server to start its noise anew
 }
 
 // Dial connects to ws://host:port (or wss://) and reads the metadata. The error says whether the server is absent, refuses the key, is
 // silent, or states an incomplete contract.
-func Dial(ctx context.Context, url string, opts ClientOptions) (*Client, error) {
+func Dial(ctx context.Context, address string, opts ClientOptions) (*Client, error) {
 	if opts.MetadataTimeout == 0 {
 		opts.MetadataTimeout = 10 * time.Second
 	}
-	c := &Client{url: url, opts: opts}
+	c := &Client{url: address, opts: opts}
 	if err := c.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -55,7 +57,18 @@ func (c *Client) connect(ctx context.Context) error {
 	if c.opts.APIKey != "" {
 		head.Set("Authorization", "Api-Key "+c.opts.APIKey)
 	}
-	conn, resp, err := websocket.Dial(ctx, c.url, &websocket.DialOptions{HTTPHeader: head, CompressionMode: websocket.CompressionDisabled})
+	target := c.url
+	if c.reset {
+		u, err := url.Parse(c.url)
+		if err != nil {
+			return fmt.Errorf("connect to policy server %s: %w", c.url, err)
+		}
+		query := u.Query()
+		query.Set(resetQuery, "1")
+		u.RawQuery = query.Encode()
+		target = u.String()
+	}
+	conn, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPHeader: head, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		if resp != nil && resp.StatusCode == http.StatusUnauthorized {
 			return fmt.Errorf("connect to policy server %s: it refuses the API key: %w", c.url, err)
@@ -90,7 +103,7 @@ func (c *Client) connect(ctx context.Context) error {
 		_ = conn.CloseNow()
 		return fmt.Errorf("policy server %s now serves checkpoint %q, was %q: %w", c.url, merged["checkpoint"], c.metadata["checkpoint"], ErrBadMetadata)
 	}
-	c.conn, c.metadata = conn, merged
+	c.conn, c.metadata, c.reset = conn, merged, false
 	return nil
 }
 
@@ -149,10 +162,16 @@ func (c *Client) ServerInfer() time.Duration {
 	return c.infer
 }
 
-// Reset closes the connection, so that the next call meets a server that starts its noise anew (when no other client is connected).
+// Reset makes the next call the first of a new connection, which asks the server (by the query reset=1) to start its sampling noise anew, so
+// that a repeated trial sees the same answers. Servers other than ours ignore it.
 func (c *Client) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reset = true
+	c.hangUp()
+}
+
+func (c *Client) hangUp() {
 	if c.conn != nil {
 		_ = c.conn.Close(websocket.StatusNormalClosure, "")
 		c.conn = nil
@@ -161,6 +180,8 @@ func (c *Client) Reset() {
 
 // Close ends the connection.
 func (c *Client) Close() error {
-	c.Reset()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hangUp()
 	return nil
 }

@@ -198,7 +198,7 @@ func (r *run) gates(now int64) string {
 
 // starvation counts the times the path ran out, and stops when it stays so.
 func (r *run) starvation(now int64) string {
-	if !r.exec.standingAt(now) || r.res.Chunks == 0 {
+	if !r.exec.resting(now) || r.res.Chunks == 0 || r.ending {
 		r.standing = 0
 		return ""
 	}

@@ -37,7 +37,7 @@ const maxWaiting = 4
 
 // Serve answers openpi WebSocket clients with a policy until ctx ends. It calls the policy once before it listens, so that no client pays
 // for compilation. Each connection gets the metadata first, then one answer per request; a request that fails gets a text frame with the
-// reason and close code 1011. GET /healthz answers "OK". A port in use is an error at once, before the warm-up.
+// reason and close code 1011. A client that connects with ?reset=1 starts the policy's sampling noise anew. GET /healthz answers "OK". A port in use is an error at once, before the warm-up.
 //
 // Specification: openpi, websocket_policy_server.py; UMI Arena runner.
 func Serve(ctx context.Context, policy Policy, opts ServeOptions) error {
@@ -79,7 +79,7 @@ type server struct {
 	metadata []byte
 	log      *slog.Logger
 
-	mu      sync.Mutex // guards clients, so that the reset of a lone client is not raced
+	mu      sync.Mutex // guards clients
 	clients int
 }
 
@@ -187,7 +187,7 @@ func (s *server) handle(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			return
 		}
 	}
-	if !s.enter() {
+	if !s.enter(r.URL.Query().Get(resetQuery) == "1") {
 		http.Error(w, fmt.Sprintf("already serving %d clients", s.opts.MaxClients), http.StatusServiceUnavailable)
 		return
 	}
@@ -204,14 +204,17 @@ func (s *server) handle(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	log.Info("client left", "err", err)
 }
 
-// enter counts a client in; the first of all resets the policy, so that a trial that connects anew sees the same noise again.
-func (s *server) enter() bool {
+// resetQuery is the query key with which a client asks for a policy that starts anew.
+const resetQuery = "reset"
+
+// enter counts a client in. One that asks for it resets the policy; other clients then see its noise from the start too.
+func (s *server) enter(reset bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients >= s.opts.MaxClients {
 		return false
 	}
-	if s.clients == 0 {
+	if reset {
 		s.reset()
 	}
 	s.clients++
