@@ -118,12 +118,22 @@ func (s *survey) read(r *rawlog.Reader, m *Map) error {
 func (s *survey) losses(info rawlog.Info) error {
 	for i := range info.Losses {
 		if !s.salvage {
-			return fmt.Errorf("%w, then ingest again; or run `pinch ingest --salvage` to take what can be read", &info.Losses[i])
+			return &lossError{&info.Losses[i]}
 		}
 		s.warnings = append(s.warnings, fmt.Sprintf("%s at byte %d, %d bytes unreadable", info.Losses[i].Reason, info.Losses[i].Offset, info.Losses[i].Bytes))
 	}
 	return nil
 }
+
+// lossError refuses a log that is not whole.
+type lossError struct{ loss *rawlog.Loss }
+
+func (e *lossError) Error() string {
+	return fmt.Sprintf("%s at byte %d, %d bytes unreadable; run `pinch record --recover %s` and ingest again, or run `pinch ingest --salvage` to take what can be read",
+		e.loss.Reason, e.loss.Offset, e.loss.Bytes, filepath.Dir(e.loss.Path))
+}
+
+func (e *lossError) Unwrap() error { return e.loss }
 
 func isLoss(err error) bool {
 	var l *rawlog.Loss
@@ -203,6 +213,9 @@ func missingTopic(r *rawlog.Reader, what string, topics []string) error {
 		}
 	}
 	slices.Sort(there)
+	if len(there) == 0 {
+		there = []string{"no messages at all"}
+	}
 	return fmt.Errorf("%s: no messages on %s; the log has %s: name the topics in a rig map (--map), or leave the recording out",
 		what, strings.Join(topics, " or "), strings.Join(there, ", "))
 }
