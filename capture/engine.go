@@ -118,7 +118,12 @@ func (e *engine) over() bool {
 	if e.rec != nil {
 		return false
 	}
-	return (e.opts.Episodes > 0 && len(e.res.Saved) >= e.opts.Episodes) || (e.pedalDone && !e.merge.waiting(len(e.devices)-1))
+	return (e.opts.Episodes > 0 && len(e.res.Saved) >= e.opts.Episodes) || (e.pedalDone && !e.merge.waiting(len(e.devices)-1, isPress))
+}
+
+func isPress(ev event) bool {
+	r, ok := ev.body.(pedal.Reading)
+	return ok && r.Changed && r.Down
 }
 
 // end finishes what is open and says goodbye.
@@ -152,7 +157,9 @@ func (e *engine) abandon() error {
 // arrive takes one event from a driver and processes everything that may pass now.
 func (e *engine) arrive(ev event) error {
 	now := e.clock()
-	e.lastEvent = now
+	if _, ok := ev.body.(clockReading); !ok {
+		e.lastEvent = now
+	}
 	if s, ok := ev.body.(device.Status); ok {
 		return e.status(ev.source, s, now)
 	}
@@ -226,8 +233,8 @@ func (e *engine) process(ev event) error {
 			return err
 		}
 	}
-	if r, ok := ev.body.(pedal.Reading); ok && r.Changed && r.Down {
-		return e.press(r.Button, instant{ev.device, ev.host})
+	if isPress(ev) {
+		return e.press(ev.body.(pedal.Reading).Button, instant{ev.device, ev.host})
 	}
 	return nil
 }

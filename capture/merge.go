@@ -122,12 +122,14 @@ func (m *merger) flush() {
 	}
 }
 
-// waiting tells whether an event of a source has not passed yet.
-func (m *merger) waiting(source int) bool {
-	for _, e := range m.ready {
-		if e.source == source {
-			return true
+// waiting tells whether an event of a source for which is returns true has not passed yet.
+func (m *merger) waiting(source int, is func(event) bool) bool {
+	for _, q := range [][]event{m.ready, m.lanes[source].queue} {
+		for _, e := range q {
+			if e.source == source && is(e) {
+				return true
+			}
 		}
 	}
-	return len(m.lanes[source].queue) > 0
+	return false
 }
