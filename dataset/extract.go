@@ -145,7 +145,7 @@ func (x *extractor) features() ([]Feature, error) {
 		if f.DType == Video && !slices.Equal(f.Names, []string{"height", "width", "channels"}) {
 			x.note("feature %q: names %v became [height width channels]", f.Name, f.Names)
 		}
-		if f.DType.Numeric() && len(f.Names) != f.Dim() {
+		if f.DType.Numeric() && len(f.Names) != f.Dim() && (f.Dim() > 1 || len(f.Names) > 0) {
 			x.note("feature %q: %d names for %d elements became numbered ones", f.Name, len(f.Names), f.Dim())
 			f.Names = nil
 			for i := range f.Dim() {

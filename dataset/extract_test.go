@@ -111,13 +111,15 @@ func TestExtractRefusesBrokenSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, f := range map[string]func(root string){
-		"has 9 frames":    func(root string) { replaceVideo(t, root, 1, 9) },
-		"no rows of it":   func(root string) { swapData(t, root) },
-		"is missing":      func(root string) { os.Remove(v21Video(root, 1)) },
-		"has 12 rows":     func(root string) { editLine(t, root, v21EpisodesPath, `"length":12`, `"length":11`) },
-		"is there twice":  func(root string) { editLine(t, root, v21EpisodesPath, `"episode_index":1`, `"episode_index":0`) },
-		"gap at 0":        func(root string) { editLine(t, root, v21TasksPath, `"task_index":0`, `"task_index":5`) },
-		"parquet footer":  func(root string) { os.WriteFile(filepath.Join(root, "data/chunk-000/episode_000001.parquet"), []byte("PAR1 cut off"), 0o644) },
+		"has 9 frames":   func(root string) { replaceVideo(t, root, 1, 9) },
+		"no rows of it":  func(root string) { swapData(t, root) },
+		"is missing":     func(root string) { os.Remove(v21Video(root, 1)) },
+		"has 12 rows":    func(root string) { editLine(t, root, v21EpisodesPath, `"length":12`, `"length":11`) },
+		"is there twice": func(root string) { editLine(t, root, v21EpisodesPath, `"episode_index":1`, `"episode_index":0`) },
+		"gap at 0":       func(root string) { editLine(t, root, v21TasksPath, `"task_index":0`, `"task_index":5`) },
+		"parquet footer": func(root string) {
+			os.WriteFile(filepath.Join(root, "data/chunk-000/episode_000001.parquet"), []byte("PAR1 cut off"), 0o644)
+		},
 		"outside the dat": func(root string) { editLine(t, root, infoPath, "data/chunk-", "../data/chunk-") },
 	} {
 		root := writeV21(t, f)

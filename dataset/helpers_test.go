@@ -24,7 +24,7 @@ func testOptions() Options {
 		{Name: "observation.image.left.is_fresh", DType: Bool, Shape: []int{1}},
 		{Name: "action", DType: Float64, Shape: []int{2}, Names: []string{"a", "b"}},
 		{Name: "capture_ns", DType: Int64, Shape: []int{1}},
-		{Name: "pedal", DType: Int32, Shape: []int{3}},
+		{Name: "pedal", DType: Int32, Shape: []int{3}, Names: []string{"left", "middle", "right"}},
 		{Name: "note", DType: String, Shape: []int{1}},
 	}}
 }

@@ -1,0 +1,279 @@
+package dataset
+
+import (
+	"context"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pinch-robotics/pinch/dataset/video"
+)
+
+//go:embed page.html index.html
+var pages embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"join": strings.Join}).ParseFS(pages, "page.html", "index.html"))
+
+// ViewOptions choose what View writes.
+type ViewOptions struct {
+	// Episodes to show; nil shows all whose rows are present.
+	Episodes []int
+	// Embed puts the videos into the pages instead of beside them.
+	Embed bool
+}
+
+// episodePage is what page.html shows.
+type episodePage struct {
+	Title    string
+	Root     string
+	Index    int
+	Rows     int
+	Seconds  float64
+	FPS      int
+	Tasks    []string
+	Extra    []pair
+	Videos   []pageVideo
+	Charts   []chart
+	Segments []segment
+	Findings []Finding
+	Prev     string
+	Next     string
+}
+
+type pair struct{ Name, Value string }
+
+type pageVideo struct {
+	Name, Note string
+	Src        template.URL
+	From       float64 // seconds of the file at which the episode starts
+}
+
+// segment is a stretch of rows with one value of an event column.
+type segment struct {
+	From, To int
+	Seconds  float64
+	Name     string
+}
+
+// View writes a folder of HTML pages (index.html and one page per episode) that need no network, with the videos beside
+// them (or inside), and returns the path of index.html. Files it wrote before are replaced; other files stay.
+func View(ctx context.Context, root, out string, o ViewOptions) (string, error) {
+	d, err := Open(root)
+	if err != nil {
+		return "", err
+	}
+	report, err := Check(ctx, root, CheckOptions{})
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return "", fmt.Errorf("view %s: %w", root, err)
+	}
+	v := &viewer{d: d, report: report, out: out, o: o}
+	if err := v.write(ctx); err != nil {
+		return "", fmt.Errorf("view %s: %w", root, err)
+	}
+	return filepath.Join(out, "index.html"), nil
+}
+
+type viewer struct {
+	d      *Dataset
+	report *Report
+	out    string
+	o      ViewOptions
+}
+
+func (v *viewer) write(ctx context.Context) error {
+	episodes, err := v.choose()
+	if err != nil {
+		return err
+	}
+	var rows []indexRow
+	for i, e := range episodes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := v.page(ctx, e)
+		if err != nil {
+			return fmt.Errorf("episode %d: %w", e.Index, err)
+		}
+		if i > 0 {
+			p.Prev = pageName(episodes[i-1].Index)
+		}
+		if i+1 < len(episodes) {
+			p.Next = pageName(episodes[i+1].Index)
+		}
+		if err := v.render(pageName(e.Index), "page.html", p); err != nil {
+			return err
+		}
+		rows = append(rows, indexRow{e.Index, pageName(e.Index), e.Length, p.Seconds, strings.Join(e.Tasks, "; "), p.Extra, len(p.Videos), len(p.Findings)})
+	}
+	return v.render("index.html", "index.html", indexPage{filepath.Base(v.d.root), v.d.info, len(v.d.episodes), rows, v.report})
+}
+
+type indexRow struct {
+	Index   int
+	Page    string
+	Rows    int
+	Seconds float64
+	Tasks   string
+	Extra   []pair
+	Videos  int
+	Faults  int
+}
+
+type indexPage struct {
+	Title  string
+	Info   Info
+	Listed int
+	Rows   []indexRow
+	Report *Report
+}
+
+func pageName(episode int) string { return fmt.Sprintf("episode_%06d.html", episode) }
+
+// choose lists the wanted episodes; without a wish those whose rows are there (videos may be missing).
+func (v *viewer) choose() ([]EpisodeMeta, error) {
+	var out []EpisodeMeta
+	if v.o.Episodes != nil {
+		for _, i := range v.o.Episodes {
+			e, err := v.d.Episode(i)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, e)
+		}
+		return out, nil
+	}
+	for _, e := range v.d.episodes {
+		if f, err := v.d.open(e.DataPath); err == nil && f.spans[e.Index] != [2]int{} {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func (v *viewer) page(ctx context.Context, e EpisodeMeta) (*episodePage, error) {
+	p := &episodePage{Title: filepath.Base(v.d.root), Root: v.d.root, Index: e.Index, Rows: e.Length, FPS: v.d.info.FPS,
+		Seconds: float64(e.Length) / float64(v.d.info.FPS), Tasks: e.Tasks, Extra: extraPairs(e.Extra)}
+	for _, f := range v.report.Findings {
+		if f.Episode == e.Index || f.Episode < 0 && f.Severity == Error {
+			p.Findings = append(p.Findings, f)
+		}
+	}
+	for _, f := range v.d.info.Features {
+		if f.DType == Video {
+			pv, err := v.video(ctx, e, f.Name)
+			if err != nil {
+				return nil, err
+			}
+			p.Videos = append(p.Videos, pv)
+			continue
+		}
+		if isDefault(f.Name) || !f.DType.Numeric() {
+			continue
+		}
+		values, err := ReadColumn[float64](v.d, f.Name, e.Index)
+		if err != nil {
+			return nil, err
+		}
+		p.Charts = append(p.Charts, charts(f, values, e.Length, v.d.info.FPS)...)
+	}
+	var err error
+	p.Segments, err = v.segments(e)
+	return p, err
+}
+
+// segments are the stretches of rows with one instruction.
+func (v *viewer) segments(e EpisodeMeta) ([]segment, error) {
+	tasks, err := v.d.RowTasks(e.Index)
+	if err != nil {
+		return nil, nil // the findings say what is wrong with the tasks
+	}
+	var out []segment
+	for r, t := range tasks {
+		if n := len(out); n > 0 && out[n-1].Name == t {
+			out[n-1].To = r
+		} else {
+			out = append(out, segment{From: r, To: r, Name: t})
+		}
+	}
+	for i, s := range out {
+		out[i].Seconds = float64(s.To-s.From+1) / float64(v.d.info.FPS)
+	}
+	return out, nil
+}
+
+// video brings a camera's mp4 beside the page, or into it.
+func (v *viewer) video(ctx context.Context, e EpisodeMeta, name string) (pageVideo, error) {
+	span := e.Videos[name]
+	pv := pageVideo{Name: name, From: span.FromTime}
+	src := filepath.Join(v.d.root, span.Path)
+	info, err := video.Probe(src)
+	if err != nil {
+		pv.Note = err.Error()
+		return pv, nil
+	}
+	if info.Codec != video.H264 && info.Codec != video.AV1 {
+		pv.Note = fmt.Sprintf("the file holds %s, which browsers do not play", codecName(info.Codec))
+	}
+	if v.o.Embed {
+		b, err := os.ReadFile(src)
+		if err != nil {
+			return pv, err
+		}
+		pv.Src = template.URL("data:video/mp4;base64," + base64.StdEncoding.EncodeToString(b))
+		return pv, nil
+	}
+	rel := filepath.ToSlash(filepath.Join("videos", span.Path))
+	pv.Src = template.URL((&urlPath{rel}).String())
+	return pv, copyFile(src, filepath.Join(v.out, rel))
+}
+
+// copyFile links or copies a file unless it is there already with the same size.
+func copyFile(src, dst string) error {
+	a, err := os.Stat(src)
+	if err != nil {
+		return err
+	}
+	if b, err := os.Stat(dst); err == nil && b.Size() == a.Size() && !b.ModTime().Before(a.ModTime()) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+		return err
+	}
+	in, err := os.Open(src)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(dst + ".part")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		os.Remove(dst + ".part")
+		return err
+	}
+	return os.Rename(dst+".part", dst)
+}
+
+// render writes a page under a temporary name first.
+func (v *viewer) render(name, tmpl string, data any) error {
+	var b strings.Builder
+	if err := templates.ExecuteTemplate(&b, tmpl, data); err != nil {
+		return err
+	}
+	part := filepath.Join(v.out, "."+name+".part")
+	if err := os.WriteFile(part, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(part, filepath.Join(v.out, name))
+}
