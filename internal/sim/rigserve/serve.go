@@ -166,7 +166,7 @@ type server struct {
 	rtsp     *rtspserve.Server
 	wrist    [2]*rtspserve.Stream
 	center   *rtspserve.Stream
-	h264     *h264Encoder
+	h264     *rtspserve.H264Encoder
 	encoders [2]*encoderServer
 	tracker  *trackerServer
 	pedal    *pedalServer
@@ -204,7 +204,7 @@ func (s *server) openCenter(ctx context.Context) error {
 	if s.center, err = s.rtsp.AddH264("center", nil, nil); err != nil {
 		return err
 	}
-	s.h264, err = startH264(ctx, s.opts.Center, s.opts.Rates.CenterHz, func(nalus [][]byte, at frames.DeviceTime) error {
+	s.h264, err = rtspserve.StartH264(ctx, s.opts.Center.Width, s.opts.Center.Height, s.opts.Rates.CenterHz, func(nalus [][]byte, at frames.DeviceTime) error {
 		return s.center.WriteH264(ctx, nalus, at)
 	})
 	return err
@@ -288,10 +288,7 @@ func (s *server) sendImage(ctx context.Context, x sim.Sample) error {
 		if s.h264 == nil {
 			return nil
 		}
-		if want := 3 * s.opts.Center.Width * s.opts.Center.Height; len(x.Image.RGB) != want {
-			return fmt.Errorf("centre image of %d bytes, want %d", len(x.Image.RGB), want)
-		}
-		return s.h264.write(x.Image.RGB, x.Time)
+		return s.h264.Write(x.Image.RGB, x.Time)
 	}
 	return fmt.Errorf("image of camera %q, which the handheld rig does not have", x.Image.Camera)
 }
@@ -302,7 +299,7 @@ const leaveTimeout = 60 * time.Second
 // finish sees that the recorder has everything, ends its session and waits until it has left.
 func (s *server) finish(ctx context.Context) error {
 	if s.h264 != nil {
-		err := s.h264.close()
+		err := s.h264.Close()
 		s.h264 = nil
 		if err != nil {
 			return err
@@ -329,8 +326,8 @@ func (s *server) finish(ctx context.Context) error {
 
 func (s *server) close() {
 	if s.h264 != nil {
-		_ = s.h264.cmd.Process.Kill()
-		_ = s.h264.close()
+		s.h264.Kill()
+		_ = s.h264.Close()
 	}
 	if s.rtsp != nil {
 		s.rtsp.Close()

@@ -1,4 +1,4 @@
-package rigserve
+package rtspserve
 
 import (
 	"bytes"
@@ -12,52 +12,53 @@ import (
 	"sync"
 
 	"github.com/pinch-robotics/pinch/frames"
-	"github.com/pinch-robotics/pinch/internal/sim"
 )
 
-// h264Encoder turns RGB frames into H.264 access units with an ffmpeg process: one access unit per frame, no B-frames, one thread so that
+// H264Encoder turns RGB frames into H.264 access units with an ffmpeg process: one access unit per frame, no B-frames, one thread so that
 // equal frames give equal bytes. The output travels as FLV, which frames each access unit with its length, so that it can be
 // passed on the moment it is encoded.
-type h264Encoder struct {
+type H264Encoder struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	stderr bytes.Buffer
 	done   chan struct{} // the reader has left
 	err    error         // of the reader, valid after done
 
+	frameBytes int
+
 	mu    sync.Mutex
 	times []frames.DeviceTime // of the frames inside the encoder
 }
 
-// keyEvery is the distance of IDR frames: one second at the centre camera's 10 Hz.
+// keyEvery is the distance of IDR frames: one second at the simulated centre camera's 10 Hz.
 const keyEvery = 10
 
-// startH264 starts ffmpeg. out is called for each access unit, from one goroutine: NAL units without start codes, with SPS and
+// StartH264 starts ffmpeg for frames of width x height pixels (even numbers). out is called for each access unit, from one goroutine: NAL units without start codes, with SPS and
 // PPS before each IDR.
-func startH264(ctx context.Context, size sim.Size, rateHz float64, out func(nalus [][]byte, at frames.DeviceTime) error) (*h264Encoder, error) {
+func StartH264(ctx context.Context, width, height int, rateHz float64, out func(nalus [][]byte, at frames.DeviceTime) error) (*H264Encoder, error) {
 	path, err := exec.LookPath("ffmpeg")
 	if err != nil {
-		return nil, fmt.Errorf("centre camera: ffmpeg is needed to encode H.264 and was not found; install the Debian package ffmpeg: %w", err)
+		return nil, fmt.Errorf("H.264 encoder: ffmpeg is needed to encode H.264 and was not found; install the Debian package ffmpeg: %w", err)
 	}
-	e := &h264Encoder{done: make(chan struct{})}
+	e := &H264Encoder{done: make(chan struct{}), frameBytes: 3 * width * height}
 	e.cmd = exec.CommandContext(ctx, path, "-hide_banner", "-loglevel", "error", "-nostdin",
 		// Not -fflags nobuffer: it loses the frame that was read to probe the input.
 		"-probesize", "32", "-analyzeduration", "0",
-		"-f", "rawvideo", "-pix_fmt", "rgb24", "-video_size", fmt.Sprintf("%dx%d", size.Width, size.Height),
+		"-f", "rawvideo", "-pix_fmt", "rgb24", "-video_size", fmt.Sprintf("%dx%d", width, height),
 		"-framerate", strconv.FormatFloat(rateHz, 'f', -1, 64), "-i", "pipe:0",
 		"-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-pix_fmt", "yuv420p", "-crf", "23", "-bf", "0",
 		"-g", strconv.Itoa(keyEvery), "-threads", "1", "-x264-params", "scenecut=0:sliced-threads=0",
 		"-vsync", "passthrough", "-flush_packets", "1", "-flvflags", "no_duration_filesize", "-f", "flv", "pipe:1")
 	e.cmd.Stderr = &e.stderr
 	if e.in, err = e.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("centre camera: %w", err)
+		return nil, fmt.Errorf("H.264 encoder: %w", err)
 	}
 	stdout, err := e.cmd.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("centre camera: %w", err)
+		return nil, fmt.Errorf("H.264 encoder: %w", err)
 	}
 	if err := e.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("centre camera: start ffmpeg: %w", err)
+		return nil, fmt.Errorf("H.264 encoder: start ffmpeg: %w", err)
 	}
 	go func() {
 		defer close(e.done)
@@ -67,7 +68,7 @@ func startH264(ctx context.Context, size sim.Size, rateHz float64, out func(nalu
 	return e, nil
 }
 
-func (e *h264Encoder) nextTime() frames.DeviceTime {
+func (e *H264Encoder) nextTime() frames.DeviceTime {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.times) == 0 {
@@ -78,36 +79,42 @@ func (e *h264Encoder) nextTime() frames.DeviceTime {
 	return t
 }
 
-// write encodes one frame: 3 bytes a pixel, rows from the top.
-func (e *h264Encoder) write(rgb []byte, at frames.DeviceTime) error {
+// Write encodes one frame: 3 bytes a pixel, rows from the top.
+func (e *H264Encoder) Write(rgb []byte, at frames.DeviceTime) error {
+	if len(rgb) != e.frameBytes {
+		return fmt.Errorf("H.264 encoder: a frame of %d bytes, want %d", len(rgb), e.frameBytes)
+	}
 	select {
 	case <-e.done:
-		return fmt.Errorf("centre camera: encoder ended early: %w %s", e.err, e.stderr.Bytes())
+		return fmt.Errorf("H.264 encoder: encoder ended early: %w %s", e.err, e.stderr.Bytes())
 	default:
 	}
 	e.mu.Lock()
 	e.times = append(e.times, at)
 	e.mu.Unlock()
 	if _, err := e.in.Write(rgb); err != nil {
-		return fmt.Errorf("centre camera: encode: %w", err)
+		return fmt.Errorf("H.264 encoder: encode: %w", err)
 	}
 	return nil
 }
 
-// close encodes what is left, waits until it has been passed on, and ends ffmpeg.
-func (e *h264Encoder) close() error {
+// Kill ends ffmpeg at once; call Close after it.
+func (e *H264Encoder) Kill() { _ = e.cmd.Process.Kill() }
+
+// Close encodes what is left, waits until it has been passed on, and ends ffmpeg. It is an error when a frame did not come out.
+func (e *H264Encoder) Close() error {
 	_ = e.in.Close()
 	<-e.done
 	if err := e.cmd.Wait(); err != nil {
-		return fmt.Errorf("centre camera: ffmpeg: %w %s", err, e.stderr.Bytes())
+		return fmt.Errorf("H.264 encoder: ffmpeg: %w %s", err, e.stderr.Bytes())
 	}
 	if e.err != nil {
-		return fmt.Errorf("centre camera: %w", e.err)
+		return fmt.Errorf("H.264 encoder: %w", e.err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.times) > 0 {
-		return fmt.Errorf("centre camera: %d frames went into the encoder and did not come out", len(e.times))
+		return fmt.Errorf("H.264 encoder: %d frames went into the encoder and did not come out", len(e.times))
 	}
 	return nil
 }
