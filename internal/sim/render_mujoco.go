@@ -168,18 +168,24 @@ func (p *renderPool) work(ready chan<- error) {
 	if g == nil {
 		return
 	}
+	var scratch []byte // pixels of frames that only their JPEG is wanted of
 	for job := range p.jobs {
-		p.draw(g, job)
+		scratch = p.draw(g, job, scratch)
 	}
 	glSetup.Lock()
 	C.pinch_gl_close(g)
 	glSetup.Unlock()
 }
 
-func (p *renderPool) draw(g *C.pinch_gl, job renderJob) {
+// draw finishes one job, in scratch when the pixels need not outlive it, and returns scratch for the next.
+func (p *renderPool) draw(g *C.pinch_gl, job renderJob, scratch []byte) []byte {
 	f := &job.out.frame
 	w, h := f.Size.Width, f.Size.Height
-	raw := make([]byte, 3*w*h)
+	raw := scratch
+	if job.shot.RGB || len(scratch) < 3*w*h {
+		raw = make([]byte, 3*w*h)
+	}
+	raw = raw[:3*w*h]
 	C.pinch_draw(g, job.scene, C.int(w), C.int(h), (*C.uchar)(unsafe.Pointer(&raw[0])))
 	p.give(job.scene)
 	if job.shot.JPEG {
@@ -195,8 +201,11 @@ func (p *renderPool) draw(g *C.pinch_gl, job renderJob) {
 	if job.shot.RGB {
 		flipRows(raw, 3*w)
 		f.RGB = raw
+	} else if len(raw) > len(scratch) {
+		scratch = raw
 	}
 	close(job.out.done)
+	return scratch
 }
 
 // flipRows turns an image with rows of n bytes upside down.

@@ -28,12 +28,15 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	defer cell.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	cams, err := openCameras(ctx, o)
 	if err != nil {
+		cancel()
 		return err
 	}
-	defer cams.close()
+	defer func() {
+		cancel() // nobody waits for the frames that are still on their way
+		cams.close()
+	}()
 	listener, err := armlink.Listen(o.Listen)
 	if err != nil {
 		return err
