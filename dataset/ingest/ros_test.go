@@ -281,3 +281,21 @@ func TestRigMapFile(t *testing.T) {
 		}
 	}
 }
+
+// The map file in docs/dataset.md is a valid one.
+func TestDocumentedMap(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/dataset.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(doc), "```yaml\n")
+	text, _, ok := strings.Cut(text, "```")
+	path := filepath.Join(t.TempDir(), "map.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil || !ok {
+		t.Fatal(err, ok)
+	}
+	m, err := LoadMap(path)
+	if err != nil || len(m.Cameras) != 3 || !m.Cameras[2].Optional || len(m.Tracked) != 0 || m.Head != "" || m.Controllers || m.JointNames[0] != "left_finger" {
+		t.Errorf("map %+v, %v", m, err)
+	}
+}

@@ -1,4 +1,4 @@
-"""Writes scipy_vectors.json: rotations by SciPy's scipy.spatial.transform, an independent implementation. Run with SciPy 1.15."""
+"""Writes scipy_vectors.json: rotations by SciPy's scipy.spatial.transform, an independent implementation. Written with SciPy 1.16."""
 import json
 
 import numpy as np
