@@ -202,7 +202,7 @@ func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, di
 		return errors.Join(faultError{err}, log.end(r.robot.Now(), false))
 	}
 	if t.End == EndStopped && t.Done < len(r.plan.Task.Rubric()) {
-		t.Cause, t.CauseText = CauseSafety, t.Reason+"; "+t.CauseText
+		t.Cause = CauseSafety // the reason says which gate; the text, how far it came
 	}
 	if err := log.end(r.robot.Now(), t.Done == len(r.plan.Task.Rubric())); err != nil {
 		return err

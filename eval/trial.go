@@ -131,6 +131,7 @@ type attempt struct {
 	done       int
 	completeAt time.Duration // when the last milestone was passed; 0: not yet
 	still      stillness
+	pictured   bool // the start is
 	last       deploy.Step
 }
 
@@ -144,7 +145,9 @@ func (a *attempt) start(tNS int64) error {
 
 // step is deploy's hook: it judges, takes pictures, gives the next prompt and ends the trial.
 func (a *attempt) step(ctx context.Context, s deploy.Step) (deploy.Directive, error) {
-	if a.last.TNS == 0 {
+	if !a.pictured && s.Frames[0].CaptureNS >= a.trial.StartNS && s.Frames[1].CaptureNS >= a.trial.StartNS {
+		// Frames from before the trial show the scene of the trial before.
+		a.pictured = true
 		if err := a.picture("start", s); err != nil {
 			return deploy.Directive{}, err
 		}

@@ -116,6 +116,16 @@ func (c *Child) Wait(ctx context.Context) error {
 	return nil
 }
 
+// Finish waits for a child that ends by itself now, such as a server whose last client has left, and stops it when it does not.
+func (c *Child) Finish() error {
+	select {
+	case <-c.done:
+		return nil
+	case <-time.After(stopPatience):
+		return c.Stop()
+	}
+}
+
 // Stop asks the child to end, kills it if it does not within ten seconds, and waits. It may be called again.
 func (c *Child) Stop() error {
 	select {

@@ -53,7 +53,7 @@ type session struct {
 func (s *session) Close() error {
 	err := s.Session.Close()
 	if s.cell != nil {
-		err = errors.Join(err, s.cell.Stop())
+		err = errors.Join(err, s.cell.Finish())
 	}
 	return err
 }
