@@ -93,11 +93,7 @@ func (r *run) survey(i int) (*survey, *rawlog.Reader, error) {
 
 // episodes makes the episodes that the dataset lacks.
 func (r *run) episodes(ctx context.Context, s *survey, log *rawlog.Reader, sha string, i int, p *prepared) error {
-	segs, err := s.segments(r.o.Task)
-	if err != nil {
-		return err
-	}
-	rows, err := s.rows(r.o.FPS, segs)
+	rows, err := s.plan(r.o.FPS, r.o.Task)
 	if err != nil {
 		return err
 	}

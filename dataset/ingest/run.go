@@ -185,7 +185,7 @@ func (r *run) create(ctx context.Context) error {
 		if err != nil {
 			continue // prepare reports it
 		}
-		if _, err := s.bounds(); err != nil {
+		if _, err := s.plan(r.o.FPS, r.o.Task); err != nil {
 			_ = reader.Close()
 			continue
 		}

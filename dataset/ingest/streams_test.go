@@ -220,3 +220,25 @@ func TestTickOfBoundary(t *testing.T) {
 		t.Error("outside the timeline")
 	}
 }
+
+// One pose 0.6 m off, with the flags saying tracked, is told; the values stay as they were logged.
+func TestJumpOfTheTracker(t *testing.T) {
+	dir := t.TempDir()
+	path := spoiled(t, dir+"/rec", func(l *testLog) {
+		p := handPose("left", 5200*ms)
+		p.Pos.Z += 0.6
+		l.tf(5200*ms, "quest_origin", "left_hand_root", p)
+	})
+	s, r, err := takeSurvey(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := s.plan(30, ""); err != nil {
+		t.Fatal(err)
+	}
+	// There and back again; 5.2 s lies between rows 2 (5186 ms) and 3 (5220 ms) of a segment that begins at tick 3 (5120 ms).
+	if len(s.warnings) != 1 || s.warnings[0] != "segment 0: left_hand_root jumps 2 times, first before row 3, by up to 0.60 m" {
+		t.Errorf("warnings %q", s.warnings)
+	}
+}

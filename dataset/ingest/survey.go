@@ -33,6 +33,8 @@ type survey struct {
 	events  []event
 	salvage bool
 	broken  int // records left out
+
+	planned *rows // by plan
 }
 
 // camera is one camera's stream.

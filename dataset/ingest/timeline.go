@@ -79,6 +79,23 @@ func (s *survey) layout() feature.Layout {
 	return l
 }
 
+// plan finds the segments and their rows; it computes them once.
+func (s *survey) plan(fps int, task string) (rows, error) {
+	if s.planned != nil {
+		return *s.planned, nil
+	}
+	segs, err := s.segments(task)
+	if err != nil {
+		return rows{}, err
+	}
+	r, err := s.rows(fps, segs)
+	if err != nil {
+		return rows{}, err
+	}
+	s.planned = &r
+	return r, nil
+}
+
 // rows lays the timeline over the recording and cuts it. Segments without a row, rows of a segment outside the timeline, and
 // streams that fall silent inside a segment give a warning.
 func (s *survey) rows(fps int, segs []segment) (rows, error) {
@@ -113,6 +130,7 @@ func (s *survey) rows(fps int, segs []segment) (rows, error) {
 			continue
 		}
 		s.gapWarnings(out.tl, sp)
+		s.jumpWarnings(out.tl, sp)
 		out.spans = append(out.spans, sp)
 	}
 	if len(out.spans) == 0 {
@@ -171,6 +189,47 @@ func (s *survey) gapWarnings(tl frames.Timeline, sp span) {
 	warn("finger angles", stampsOf(s.joints, func(x jointSample) frames.Stamp { return x.at }))
 	warn("left_hand_root", s.tree.Samples("left_hand_root"))
 	warn("right_hand_root", s.tree.Samples("right_hand_root"))
+}
+
+// A hand moves at up to about 7 m/s, so two neighbouring samples that are this far apart at more than this speed are a jump of the
+// tracker. The distance keeps jitter of receive times from looking like speed.
+const (
+	jumpMetres = 0.15
+	jumpSpeed  = 10.0 // m/s
+)
+
+// jumpWarnings tells where a tracked hand jumps, whatever the tracker says of itself: trackers have been seen to move a hand by
+// 0.7 m in a frame and call it tracked.
+func (s *survey) jumpWarnings(tl frames.Timeline, sp span) {
+	from, to := tl.At(sp.first), tl.At(sp.end-1)
+	for _, hand := range []string{"left_hand_root", "right_hand_root"} {
+		stamps := s.tree.Samples(hand)
+		parent, _ := s.tree.Parent(hand)
+		chain, err := s.tree.Chain(parent, hand)
+		if err != nil {
+			continue
+		}
+		jumps, first, worst := 0, 0, 0.0
+		for i := 1; i < len(stamps); i++ {
+			if stamps[i] <= from || stamps[i] > to {
+				continue
+			}
+			a, err1 := chain.At(stamps[i-1], frames.Hold)
+			b, err2 := chain.At(stamps[i], frames.Hold)
+			d, _ := a.Distance(b)
+			if err1 != nil || err2 != nil || d < jumpMetres || d/stamps[i].Sub(stamps[i-1]).Seconds() < jumpSpeed {
+				continue
+			}
+			if jumps++; jumps == 1 {
+				first = rows{tl: tl}.tick(stamps[i]) - sp.first
+			}
+			worst = max(worst, d)
+		}
+		if jumps > 0 {
+			s.warnings = append(s.warnings, fmt.Sprintf("segment %d: %s jumps %d times, first before row %d, by up to %.2f m",
+				sp.index, hand, jumps, first, worst))
+		}
+	}
 }
 
 // longestGap is the longest time between neighbouring stamps, or a stamp and the span's ends, inside [from, to], and where it ends.
