@@ -11,4 +11,4 @@
 #include "native_rows.h"
 
 #define ENTRY(name, result, ret, parameters, arguments) name,
-const pinch_kernels pinch_avx2 = {KERNELS(ENTRY)};
+const pinch_kernels pinch_avx2 = {KERNELS(ENTRY) 0};

@@ -9,6 +9,7 @@
 #include "native.h"
 #include "native_elementwise.h"
 #include "native_rows.h"
+#include "native_gemm.h"
 
 #define ENTRY(name, result, ret, parameters, arguments) name,
-const pinch_kernels pinch_avx512 = {KERNELS(ENTRY)};
+const pinch_kernels pinch_avx512 = {KERNELS(ENTRY) product_any};

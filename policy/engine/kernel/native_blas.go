@@ -9,6 +9,8 @@ package kernel
 #cgo nocallback cblas_sgemm
 #cgo noescape cblas_dgemm
 #cgo nocallback cblas_dgemm
+#cgo noescape pinch_gemm
+#cgo nocallback pinch_gemm
 #cgo noescape pinch_binary
 #cgo nocallback pinch_binary
 #cgo noescape pinch_sum_to
@@ -76,6 +78,11 @@ func trans(t bool) uint32 {
 }
 
 func gemm32(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+	// Where few rows share the packing of b, OpenBLAS's small kernels win, unless they would have to read b across.
+	if (m >= 24 || m >= 8 && transB) && (beta == 0 || beta == 1) &&
+		C.pinch_gemm(cbool(transA), cbool(transB), C.long(m), C.long(n), C.long(k), ptr(a), C.long(lda), ptr(b), C.long(ldb), C.int(beta), ptr(c), C.long(ldc)) == 1 {
+		return
+	}
 	C.cblas_sgemm(C.CblasRowMajor, trans(transA), trans(transB), C.blasint(m), C.blasint(n), C.blasint(k), 1,
 		ptr(a), C.blasint(lda), ptr(b), C.blasint(ldb), C.float(beta), ptr(c), C.blasint(ldc))
 }

@@ -19,3 +19,11 @@ __attribute__((constructor)) static void choose(void)
 #define FORWARD(name, result, ret, parameters, arguments) \
 	result pinch_##name parameters { ret best->name arguments; }
 KERNELS(FORWARD)
+
+int pinch_gemm(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, int add, float *c, long ldc)
+{
+	if (!best->gemm)
+		return 0;
+	best->gemm(trans_a, trans_b, m, n, k, a, lda, b, ldb, add, c, ldc);
+	return 1;
+}

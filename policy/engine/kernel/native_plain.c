@@ -8,4 +8,4 @@
 #include "native_rows.h"
 
 #define ENTRY(name, result, ret, parameters, arguments) name,
-const pinch_kernels pinch_plain = {KERNELS(ENTRY)};
+const pinch_kernels pinch_plain = {KERNELS(ENTRY) 0};
