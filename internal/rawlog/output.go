@@ -15,7 +15,7 @@ type output struct {
 	path    string
 	file    File
 	mcap    *mcap.Writer
-	zstd    *zstd.Encoder
+	zstd    *zstd.Encoder // made with the first chunk
 	packed  []byte
 	schemas map[uint16]bool
 	good    int64 // end of the last complete chunk
@@ -26,12 +26,7 @@ func newOutput(path string, f File, library string) (*output, error) {
 	if err != nil {
 		return nil, describe(path, err)
 	}
-	// One encoder goroutine: the log shares the machine with the cameras' readers.
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return nil, fmt.Errorf("start zstd for raw log %s: %w", path, err)
-	}
-	o := &output{path: path, file: f, mcap: m, zstd: z, schemas: map[uint16]bool{}}
+	o := &output{path: path, file: f, mcap: m, schemas: map[uint16]bool{}}
 	if err := m.WriteHeader(&mcap.Header{Profile: profileROS2, Library: library}); err != nil {
 		return nil, describe(path, err)
 	}
@@ -88,6 +83,10 @@ func (o *output) tryWriteChunk(c *chunk) error {
 
 // compress packs the records; JPEG and H.264 do not shrink, and then the plain bytes are kept.
 func (o *output) compress(records []byte) ([]byte, mcap.CompressionFormat) {
+	if o.zstd == nil {
+		// One encoder goroutine: the log shares the machine with the cameras' readers. These options cannot fail.
+		o.zstd, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	}
 	o.packed = o.zstd.EncodeAll(records, o.packed[:0])
 	if len(o.packed) >= len(records)-len(records)/16 {
 		return records, mcap.CompressionNone
@@ -112,7 +111,9 @@ func (o *output) close(healthy bool) error {
 			_ = o.file.Truncate(o.good)
 		}
 	}
-	_ = o.zstd.Close()
+	if o.zstd != nil {
+		_ = o.zstd.Close()
+	}
 	err = errors.Join(err, o.file.Sync(), o.file.Close())
 	if err != nil {
 		return describe(o.path, err)

@@ -1,6 +1,7 @@
 package rawlog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"github.com/foxglove/mcap/go/mcap"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
-
-	"bytes"
 )
 
 // record is one MCAP record of the file's top level.
@@ -28,9 +27,9 @@ type scanner struct {
 	path string
 	src  io.ReaderAt
 	size int64
-	zstd *zstd.Decoder
-	buf  []byte // content of the last record
-	raw  []byte // unpacked chunk
+	zstd *zstd.Decoder // made when the first compressed chunk comes
+	buf  []byte        // content of the last record
+	raw  []byte        // unpacked chunk
 }
 
 func newScanner(path string, src io.ReaderAt, size int64) (*scanner, error) {
@@ -41,14 +40,14 @@ func newScanner(path string, src io.ReaderAt, size int64) (*scanner, error) {
 		}
 		return nil, fmt.Errorf("read raw log %s: not an MCAP file (its first 8 bytes are not MCAP's)", path)
 	}
-	z, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxChunkBytes), zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return nil, fmt.Errorf("start zstd: %w", err)
-	}
-	return &scanner{path: path, src: src, size: size, zstd: z}, nil
+	return &scanner{path: path, src: src, size: size}, nil
 }
 
-func (s *scanner) close() { s.zstd.Close() }
+func (s *scanner) close() {
+	if s.zstd != nil {
+		s.zstd.Close()
+	}
+}
 
 // next reads the record header at offset. A record that does not fit the file is a *Loss; io.EOF is the plain end.
 func (s *scanner) next(offset int64) (record, error) {
@@ -129,6 +128,11 @@ func (s *scanner) unpack(c *mcap.Chunk) ([]byte, error) {
 		return c.Records, nil
 	case mcap.CompressionZSTD:
 		var err error
+		if s.zstd == nil {
+			if s.zstd, err = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxChunkBytes), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)); err != nil {
+				return nil, fmt.Errorf("start zstd: %w", err)
+			}
+		}
 		s.raw, err = s.zstd.DecodeAll(c.Records, s.raw[:0])
 		return s.raw, err
 	case mcap.CompressionLZ4:

@@ -73,11 +73,13 @@ type Writer struct {
 	done chan struct{} // closed when the flusher has left
 
 	mu       sync.Mutex // guards everything below
-	changed  *sync.Cond // stats, err or pending went on
+	changed  *sync.Cond // stats, err or the queue went on
 	channels []channelState
 	schemas  map[string]uint16
-	pending  *chunk
-	spare    *chunk
+	pending  *chunk   // being filled
+	full     []*chunk // waiting for the flusher, oldest first
+	fullSize int      // their bytes
+	spare    []*chunk // empty, to be filled again
 	stats    WriterStats
 	wantSync bool
 	closing  bool
@@ -112,7 +114,7 @@ func Create(path string, opt WriterOptions) (*Writer, error) {
 	w := &Writer{
 		path: path, opt: opt, out: out,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		schemas: map[string]uint16{}, pending: newChunk(), spare: newChunk(),
+		schemas: map[string]uint16{}, pending: newChunk(),
 	}
 	w.stats.Bytes = out.good
 	w.changed = sync.NewCond(&w.mu)
@@ -164,7 +166,7 @@ func (w *Writer) Write(id ChannelID, logTime frames.HostTime, deviceTime frames.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.err == nil && !w.closing && len(w.pending.records) > 0 && len(w.pending.records)+len(data) > w.opt.QueueBytes {
+	for w.err == nil && !w.closing && w.fullSize+len(w.pending.records) > 0 && w.fullSize+len(w.pending.records)+len(data) > w.opt.QueueBytes {
 		w.changed.Wait()
 	}
 	if w.err != nil {
@@ -185,9 +187,23 @@ func (w *Writer) Write(id ChannelID, logTime frames.HostTime, deviceTime frames.
 	c.sequence++
 	w.stats.Accepted++
 	if len(w.pending.records) >= w.opt.ChunkBytes {
+		w.turnLocked()
 		w.poke()
 	}
 	return nil
+}
+
+// turnLocked puts the pending chunk into the queue and begins another.
+func (w *Writer) turnLocked() {
+	if w.pending.empty() {
+		return
+	}
+	w.full = append(w.full, w.pending)
+	w.fullSize += len(w.pending.records)
+	w.pending = newChunk()
+	if n := len(w.spare); n > 0 {
+		w.pending, w.spare = w.spare[n-1], w.spare[:n-1]
+	}
 }
 
 // Stats tells how many messages are accepted, written and durable.
@@ -251,9 +267,11 @@ func (w *Writer) flushLoop() {
 		w.mu.Lock()
 		closing, sync := w.closing, timed || w.wantSync || w.closing
 		w.wantSync = false
-		c, covered := w.takeLocked(sync)
+		if sync {
+			w.turnLocked()
+		}
 		w.mu.Unlock()
-		w.flush(c, covered, sync)
+		w.flush(sync)
 		if closing {
 			w.finish()
 			return
@@ -261,37 +279,49 @@ func (w *Writer) flushLoop() {
 	}
 }
 
-// takeLocked hands out the pending chunk when it is due, together with the number of messages written once it is.
-func (w *Writer) takeLocked(due bool) (*chunk, uint64) {
-	c := w.pending
-	if w.err != nil || c.empty() || (!due && len(c.records) < w.opt.ChunkBytes) {
-		return nil, w.stats.Written
+// flush writes the queued chunks one after the other, and then syncs the file if that is wanted.
+func (w *Writer) flush(sync bool) {
+	for {
+		w.mu.Lock()
+		if w.err != nil || len(w.full) == 0 {
+			w.mu.Unlock()
+			break
+		}
+		c := w.full[0]
+		w.mu.Unlock()
+		err := w.out.writeChunk(c)
+		w.mu.Lock()
+		w.full, w.fullSize = w.full[1:], w.fullSize-len(c.records)
+		if w.err = err; err == nil {
+			w.stats.Written += c.messages
+		}
+		w.stats.Bytes = w.out.good
+		c.reset()
+		if len(w.spare) < 2 {
+			w.spare = append(w.spare, c)
+		}
+		w.changed.Broadcast()
+		w.mu.Unlock()
 	}
-	w.pending, w.spare = w.spare, nil
-	return c, w.stats.Accepted
+	if sync {
+		w.sync()
+	}
 }
 
-func (w *Writer) flush(c *chunk, covered uint64, sync bool) {
+// sync makes everything written durable.
+func (w *Writer) sync() {
+	w.mu.Lock()
+	failed, covered := w.err != nil, w.stats.Written
+	current := w.stats.Durable == covered
+	w.mu.Unlock()
 	var err error
-	if c != nil {
-		err = w.out.writeChunk(c)
-		c.reset()
-	}
-	if err == nil && sync {
+	if !failed && !current {
 		err = w.out.sync()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c != nil {
-		w.spare = c
-	}
-	w.stats.Bytes = w.out.good
-	switch {
-	case err != nil && w.err == nil:
-		w.err = err
-	case err == nil && w.err == nil:
-		w.stats.Written = covered
-		if sync {
+	if w.err == nil {
+		if w.err = err; err == nil {
 			w.stats.Durable = covered
 		}
 	}
