@@ -100,7 +100,7 @@ func (ct *content) report(c *checker) {
 		var still []string
 		for d := range fc.min {
 			if fc.min[d] == fc.max[d] {
-				still = append(still, fmt.Sprintf("%s = %g", element(f, d), fc.min[d]))
+				still = append(still, fmt.Sprintf("%s = %.6g", element(f, d), fc.min[d]))
 			}
 		}
 		if len(still) == 0 {

@@ -75,18 +75,26 @@ func (c *checker) uses(cam Feature) []*use {
 	return list
 }
 
-// locate finds a video where the template says, or under another top folder by the same rest of the path.
-func (c *checker) locate(path string) string {
-	if c.exists(path) {
+// locate finds a file where the template says, or under another top folder by the same rest of the path; "" when nowhere.
+func locate(root, path string) string {
+	if (disk{root: root}).exists(path) {
 		return path
 	}
 	_, rest, _ := strings.Cut(path, "/")
-	found, _ := filepath.Glob(filepath.Join(c.root, "*", filepath.FromSlash(rest)))
-	if len(found) == 0 {
+	found, _ := filepath.Glob(filepath.Join(root, "*", filepath.FromSlash(rest)))
+	if rest == "" || len(found) == 0 {
 		return ""
 	}
-	rel, _ := filepath.Rel(c.root, found[0])
-	rel = filepath.ToSlash(rel)
+	rel, _ := filepath.Rel(root, found[0])
+	return filepath.ToSlash(rel)
+}
+
+// locate reports a video that lies in another folder.
+func (c *checker) locate(path string) string {
+	rel := locate(c.root, path)
+	if rel == "" || rel == path {
+		return rel
+	}
 	want, _, _ := strings.Cut(path, "/")
 	have, _, _ := strings.Cut(rel, "/")
 	c.each(Error, "video-folder", have, rel, -1, -1, "rename the folder "+have+"/ to "+want+"/",

@@ -110,20 +110,38 @@ func mustCreate(t testing.TB, root string) *Writer {
 // lengths of the episodes of makeDataset.
 var lengths = []int{12, 7, 20}
 
-// makeDataset writes a dataset of three episodes and returns its root.
+// makeDataset returns the root of a fresh dataset of three episodes, written once per test run and copied.
 func makeDataset(t testing.TB) string {
 	t.Helper()
-	root := filepath.Join(t.TempDir(), "set")
-	w := mustCreate(t, root)
-	for k, n := range lengths {
-		if got, err := w.AddEpisode(context.Background(), testEpisode(t, k, n)); err != nil || got != k {
-			t.Fatalf("episode %d: %d, %v", k, got, err)
+	needFFmpeg(t)
+	base := filepath.Join(videoDir, "base")
+	baseOnce.Do(func() {
+		w := mustCreate(t, base)
+		for k, n := range lengths {
+			if got, err := w.AddEpisode(context.Background(), testEpisode(t, k, n)); err != nil || got != k {
+				t.Fatalf("episode %d: %d, %v", k, got, err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	root := filepath.Join(memoryDir(t), "set")
+	copyTree(t, base, root)
+	return root
+}
+
+var baseOnce sync.Once
+
+func copyTree(t testing.TB, from, to string) {
+	t.Helper()
+	for rel, content := range tree(t, from) {
+		p := filepath.Join(to, rel)
+		os.MkdirAll(filepath.Dir(p), 0o755)
+		if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return root
 }
 
 func mustOpen(t testing.TB, root string) *Dataset {
@@ -189,4 +207,14 @@ func memoryDir(t testing.TB) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
+}
+
+func itoa(n int) string { return fmt.Sprint(n) }
+
+func ffmpegRun(t testing.TB, args ...string) {
+	t.Helper()
+	needFFmpeg(t)
+	if out, err := exec.Command("ffmpeg", args...).CombinedOutput(); err != nil {
+		t.Fatalf("ffmpeg %v: %v %s", args, err, out)
+	}
 }

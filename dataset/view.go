@@ -40,6 +40,7 @@ type episodePage struct {
 	Extra    []pair
 	Videos   []pageVideo
 	Charts   []chart
+	Flags    []chart // of yes/no features
 	Segments []segment
 	Findings []Finding
 	Prev     string
@@ -112,7 +113,7 @@ func (v *viewer) write(ctx context.Context) error {
 		if err := v.render(pageName(e.Index), "page.html", p); err != nil {
 			return err
 		}
-		rows = append(rows, indexRow{e.Index, pageName(e.Index), e.Length, p.Seconds, strings.Join(e.Tasks, "; "), p.Extra, len(p.Videos), len(p.Findings)})
+		rows = append(rows, indexRow{e.Index, pageName(e.Index), e.Length, p.Seconds, strings.Join(e.Tasks, "; "), p.Extra, p.playable()})
 	}
 	return v.render("index.html", "index.html", indexPage{filepath.Base(v.d.root), v.d.info, len(v.d.episodes), rows, v.report})
 }
@@ -125,7 +126,17 @@ type indexRow struct {
 	Tasks   string
 	Extra   []pair
 	Videos  int
-	Faults  int
+}
+
+// playable counts the videos that are there.
+func (p *episodePage) playable() int {
+	n := 0
+	for _, v := range p.Videos {
+		if v.Src != "" {
+			n++
+		}
+	}
+	return n
 }
 
 type indexPage struct {
@@ -183,7 +194,12 @@ func (v *viewer) page(ctx context.Context, e EpisodeMeta) (*episodePage, error) 
 		if err != nil {
 			return nil, err
 		}
-		p.Charts = append(p.Charts, charts(f, values, e.Length, v.d.info.FPS)...)
+		drawn := charts(f, values, e.Length, v.d.info.FPS)
+		if f.DType == Bool {
+			p.Flags = append(p.Flags, drawn...)
+		} else {
+			p.Charts = append(p.Charts, drawn...)
+		}
 	}
 	var err error
 	p.Segments, err = v.segments(e)
@@ -214,7 +230,12 @@ func (v *viewer) segments(e EpisodeMeta) ([]segment, error) {
 func (v *viewer) video(ctx context.Context, e EpisodeMeta, name string) (pageVideo, error) {
 	span := e.Videos[name]
 	pv := pageVideo{Name: name, From: span.FromTime}
-	src := filepath.Join(v.d.root, span.Path)
+	path := locate(v.d.root, span.Path)
+	if path == "" {
+		pv.Note = "the file " + span.Path + " is missing"
+		return pv, nil
+	}
+	src := filepath.Join(v.d.root, path)
 	info, err := video.Probe(src)
 	if err != nil {
 		pv.Note = err.Error()
@@ -231,7 +252,7 @@ func (v *viewer) video(ctx context.Context, e EpisodeMeta, name string) (pageVid
 		pv.Src = template.URL("data:video/mp4;base64," + base64.StdEncoding.EncodeToString(b))
 		return pv, nil
 	}
-	rel := filepath.ToSlash(filepath.Join("videos", span.Path))
+	rel := "videos/" + path
 	pv.Src = template.URL((&urlPath{rel}).String())
 	return pv, copyFile(src, filepath.Join(v.out, rel))
 }
