@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pinch-robotics/pinch/internal/config"
+	"github.com/pinch-robotics/pinch/internal/wire/armlink"
 )
 
 // Cell is cell.yaml: where the arm process is, what the table looks like and how the executor behaves. Units are in the key names.
@@ -29,7 +30,7 @@ type ControlConfig struct {
 	BlendMS         float64 `yaml:"blend_ms"`           // length of the seam between two chunks
 	StartRampMS     float64 `yaml:"start_ramp_ms"`      // policy time takes this long from standing to full speed, and back
 	PolicyLatencyMS float64 `yaml:"policy_latency_ms"`  // lock-step: the constant; real time: the first guess
-	ActionLatencyMS float64 `yaml:"action_latency_ms"`  // from a knot's time to the arm being there (see docs on calibration)
+	ActionLatencyMS float64 `yaml:"action_latency_ms"`  // from a knot's time to the arm being there; -1: as the arm process states
 	CameraLatencyMS float64 `yaml:"camera_latency_ms"`  // real time: from capture to arrival, used only in reports
 	PostureGain     float64 `yaml:"posture_gain_per_s"` // pull of the null space toward the start posture
 }
@@ -61,7 +62,7 @@ func DefaultCell() Cell {
 	return Cell{
 		ArmLink: "tcp:127.0.0.1:7480",
 		Control: ControlConfig{
-			LeadMS: 200, SwitchLeadMS: 40, BlendMS: 150, StartRampMS: 250, PolicyLatencyMS: 100, ActionLatencyMS: 30, PostureGain: 0.5,
+			LeadMS: 200, SwitchLeadMS: 40, BlendMS: 150, StartRampMS: 250, PolicyLatencyMS: 100, ActionLatencyMS: -1, PostureGain: 0.5,
 		},
 		Safety: SafetyConfig{
 			TableClearanceM: 0.02, FingerClearanceM: 0.004, ArmClearanceM: 0.03,
@@ -98,7 +99,7 @@ func (c *Cell) Validate() error {
 		{"control.blend_ms", c.Control.BlendMS, 20, 1000},
 		{"control.start_ramp_ms", c.Control.StartRampMS, 50, 5000},
 		{"control.policy_latency_ms", c.Control.PolicyLatencyMS, 0, 10000},
-		{"control.action_latency_ms", c.Control.ActionLatencyMS, 0, 1000},
+		{"control.action_latency_ms", c.Control.ActionLatencyMS, -1, 1000},
 		{"control.posture_gain_per_s", c.Control.PostureGain, 0, 10},
 		{"safety.arm_clearance_m", c.Safety.ArmClearanceM, 0.005, 0.5},
 		{"safety.table_clearance_m", c.Safety.TableClearanceM, 0, 0.5},
@@ -126,6 +127,14 @@ func (c *Cell) Validate() error {
 		return fmt.Errorf("control.execute_rows: %d is negative", c.Control.ExecuteRows)
 	}
 	return nil
+}
+
+// actionLatency is ControlConfig.ActionLatencyMS, or what the arm process states.
+func (c *Cell) actionLatency(h *armlink.Hello) time.Duration {
+	if c.Control.ActionLatencyMS < 0 {
+		return time.Duration(h.ActionLatencyNS)
+	}
+	return ms(c.Control.ActionLatencyMS)
 }
 
 func ms(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/pinch-robotics/pinch/frames"
 	"github.com/pinch-robotics/pinch/internal/robotmodel"
@@ -26,6 +27,7 @@ type executor struct {
 	contract Contract
 	period   int64   // ns, distance of knots
 	dt       float64 // the same in s
+	latency  int64   // ns, by which measured motion lags commands
 
 	commits   []commit // what was sent, oldest first; the last may lie lead ahead of now
 	path      *path
@@ -56,8 +58,8 @@ const missedCommits = 10
 // keepNS is how much of the past the executor remembers: the oldest observation a chunk may answer, and its latency.
 const keepNS = 4e9
 
-func newExecutor(p *pair, c Cell, contract Contract, periodNS int64) *executor {
-	e := &executor{pair: p, ctl: c.Control, safety: c.Safety, contract: contract, period: periodNS, dt: float64(periodNS) * 1e-9}
+func newExecutor(p *pair, c Cell, contract Contract, periodNS int64, latency time.Duration) *executor {
+	e := &executor{latency: int64(latency), pair: p, ctl: c.Control, safety: c.Safety, contract: contract, period: periodNS, dt: float64(periodNS) * 1e-9}
 	e.solver = solver{pair: p, gain: c.Control.PostureGain}
 	return e
 }
@@ -150,7 +152,7 @@ func (e *executor) takeOver(now, tObs int64, c Chunk) error {
 
 // place makes the curve of a chunk in policy time.
 func (e *executor) place(tObs int64, c Chunk) (*curve, float64, error) {
-	at := tObs - int64(ms(e.ctl.ActionLatencyMS))
+	at := tObs - e.latency
 	step := 1 / e.contract.RateHz
 	origin := e.policyTime(at)
 	base, baseT, poseT := e.commandedAt(at), origin, origin+step

@@ -61,6 +61,7 @@ func NewFake(opts FakeOptions) (*Fake, error) {
 	if opts.Hello.Version == 0 {
 		opts.Hello = FakeHello()
 	}
+	opts.Hello.ActionLatencyNS = int64(opts.Lag)
 	if opts.RealTime {
 		opts.Hello.Clock = armlink.RealTime
 		opts.Hello.StartNS = time.Now().UnixNano()

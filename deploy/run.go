@@ -68,7 +68,7 @@ func (s *Session) newRun(opts RunOptions) (*run, error) {
 	for period < 10e6 {
 		period += s.hello.PeriodNS // knots closer than 10 ms bring nothing
 	}
-	r.exec = newExecutor(&s.pair, s.cell, contract, period)
+	r.exec = newExecutor(&s.pair, s.cell, contract, period, s.cell.actionLatency(&s.hello))
 	r.inq = inquirer{policy: opts.Policy, lockStep: s.hello.Clock == armlink.LockStep,
 		latency: &latencies{initial: ms(s.cell.Control.PolicyLatencyMS)}, maxWait: ms(s.cell.Safety.PolicyMaxMS)}
 	r.res.MinArmDistance = math.Inf(1)

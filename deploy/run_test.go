@@ -138,7 +138,6 @@ func (w *limitWatch) observe(t int64, cmd [2]armrt.Command) {
 func TestStreamWithLateAndLostChunks(t *testing.T) {
 	h := FakeHello()
 	cell := DefaultCell()
-	cell.Control.ActionLatencyMS = 0
 	p, _, err := newPair(&h, cell.Safety)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +149,7 @@ func TestStreamWithLateAndLostChunks(t *testing.T) {
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		e := newExecutor(&p, cell, contract, 10e6)
+		e := newExecutor(&p, cell, contract, 10e6, 0)
 		rest := [2]armlink.Joints{robotmodel.FR3().Rest, robotmodel.FR3().Rest}
 		now := int64(1e9)
 		e.begin(now, rest, [2]float64{0.4, 0.4})
@@ -455,7 +454,7 @@ func TestFirstChunkSkipsNothing(t *testing.T) {
 	cell := DefaultCell()
 	p, _, _ := newPair(&h, cell.Safety)
 	contract, _ := ReadContract((&scripted{rateHz: 30}).Metadata(), nil)
-	e := newExecutor(&p, cell, contract, 10e6)
+	e := newExecutor(&p, cell, contract, 10e6, 0)
 	rest := [2]armlink.Joints{robotmodel.FR3().Rest, robotmodel.FR3().Rest}
 	e.begin(1e9, rest, [2]float64{0.4, 0.4})
 	start := e.commits[0].hands
@@ -481,7 +480,7 @@ func TestPoseTimingPreviousIsOneRowEarlier(t *testing.T) {
 	cell := DefaultCell()
 	p, _, _ := newPair(&h, cell.Safety)
 	for timing, want := range map[Timing]float64{TimingNext: 0.16, TimingPrevious: 0.15} {
-		e := newExecutor(&p, cell, Contract{RateHz: 30, PoseReference: ReferenceBody, PoseTiming: timing}, 10e6)
+		e := newExecutor(&p, cell, Contract{RateHz: 30, PoseReference: ReferenceBody, PoseTiming: timing}, 10e6, 0)
 		rest := [2]armlink.Joints{robotmodel.FR3().Rest, robotmodel.FR3().Rest}
 		e.begin(1e9, rest, [2]float64{0.4, 0.4})
 		c := Chunk{Rows: 16, Cols: 16, Data: make([]float32, 256)}

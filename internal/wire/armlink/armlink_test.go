@@ -18,7 +18,7 @@ import (
 
 // One of each kind, with values that a lost field would show.
 var samples = []Message{
-	&Hello{Version: 1, Clock: LockStep, PeriodNS: 10e6, StartNS: 5e9, Sim: true,
+	&Hello{Version: 1, Clock: LockStep, PeriodNS: 10e6, StartNS: 5e9, Sim: true, ActionLatencyNS: 3e7,
 		Arms:    []ArmInfo{{Name: "left", Model: "fr3", WorldFromBase: Pose{1, 2, 3, 0, 0, 0, 1}, FlangeFromHand: IdentityPose, GripperRad: [2]float64{0, 0.94}}},
 		Cameras: []CameraInfo{{Name: "left", URL: "rtsp://127.0.0.1:8554/left", Kind: "mjpeg", PeriodNS: 33_333_333, PhaseNS: 7}}},
 	&State{TNS: 1<<62 + 1, Arms: []ArmState{{Q: Joints{1, 2, 3, 4, 5, 6, 7}, DQ: Joints{-1}, QCmd: Joints{6: 0.1}, DQCmd: Joints{5: 2},

@@ -66,13 +66,15 @@ func (m Mode) NeedsRecover() bool { return m == ModeRamp || m == ModeStopped || 
 
 // Hello is the server's first message: what it drives and which clock it keeps.
 type Hello struct {
-	Version  int          `msgpack:"version"`
-	Clock    Clock        `msgpack:"clock"`
-	PeriodNS int64        `msgpack:"period_ns"` // distance of State messages, also the grid on which knots are best placed
-	StartNS  int64        `msgpack:"start_ns"`  // the server's clock now; the first State carries it
-	Sim      bool         `msgpack:"sim"`       // SetScene and QueryTruth are understood
-	Arms     []ArmInfo    `msgpack:"arms"`
-	Cameras  []CameraInfo `msgpack:"cameras"`
+	Version  int   `msgpack:"version"`
+	Clock    Clock `msgpack:"clock"`
+	PeriodNS int64 `msgpack:"period_ns"` // distance of State messages, also the grid on which knots are best placed
+	StartNS  int64 `msgpack:"start_ns"`  // the server's clock now; the first State carries it
+	Sim      bool  `msgpack:"sim"`       // SetScene and QueryTruth are understood
+	// ActionLatencyNS is how long the arms lag behind their commands, as calibrated; 0: they do not.
+	ActionLatencyNS int64        `msgpack:"action_latency_ns"`
+	Arms            []ArmInfo    `msgpack:"arms"`
+	Cameras         []CameraInfo `msgpack:"cameras"`
 }
 
 // ArmInfo describes one arm with its gripper.
