@@ -26,7 +26,8 @@ type FakeOptions struct {
 	RealTime  bool                                  // follow the host's clock instead of grants
 	Observe   func(tNS int64, cmd [2]armrt.Command) // every millisecond, on the fake's goroutine; nil: nobody
 	Inject    func(tNS int64, rt [2]*armrt.Runtime) // every millisecond, before the commands: faults for tests; nil: none
-	DropFrame func(camera string, tNS int64) bool   // true: this frame is never delivered; nil: none is lost
+	// Greet changes the Hello on its way out: an arm process that is set up wrongly. nil: none.
+	Greet func(*armlink.Hello)
 }
 
 // Fake is an arm process inside this program: it speaks armlink and moves two arms by package armrt, without physics, and delivers wrist
@@ -113,7 +114,12 @@ func (f *Fake) OpenCamera(_ context.Context, info armlink.CameraInfo) (FrameSour
 func (f *Fake) serve() {
 	defer close(f.done)
 	defer f.conn.Close()
-	if f.conn.Write(&f.opts.Hello) != nil || f.conn.Write(f.state()) != nil {
+	hello := f.opts.Hello
+	hello.Arms = append([]armlink.ArmInfo(nil), hello.Arms...)
+	if f.opts.Greet != nil {
+		f.opts.Greet(&hello)
+	}
+	if f.conn.Write(&hello) != nil || f.conn.Write(f.state()) != nil {
 		return
 	}
 	messages := make(chan armlink.Message)
@@ -225,9 +231,7 @@ func (f *Fake) tick() {
 	for _, feed := range f.feeds {
 		first := f.opts.Hello.StartNS + feed.info.PhaseNS
 		if d := f.now - first; d >= 0 && d%feed.info.PeriodNS < int64(armrt.Tick) {
-			if f.opts.DropFrame == nil || !f.opts.DropFrame(feed.info.Name, f.now) {
-				feed.push(Frame{CaptureNS: first + d/feed.info.PeriodNS*feed.info.PeriodNS, JPEG: feed.picture})
-			}
+			feed.push(Frame{CaptureNS: first + d/feed.info.PeriodNS*feed.info.PeriodNS, JPEG: feed.picture})
 		}
 	}
 }

@@ -290,7 +290,7 @@ func (r *run) plan(ctx context.Context, now int64) error {
 		if a, ok := r.inq.arrived(r.pending, now); ok {
 			p := r.pending
 			r.pending = nil
-			if err := r.receive(now, p, a); err != nil || r.stopping != "" {
+			if err := r.receive(ctx, now, p, a); err != nil || r.stopping != "" {
 				return err
 			}
 		}
@@ -337,7 +337,10 @@ func (r *run) ask(ctx context.Context, now int64) error {
 }
 
 // receive judges an answer.
-func (r *run) receive(now int64, p *asked, a answered) error {
+func (r *run) receive(ctx context.Context, now int64, p *asked, a answered) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // the caller gave up; that is nobody's fault
+	}
 	if a.err != nil && !errors.Is(a.err, ErrBadChunk) {
 		return fmt.Errorf("%w: %w", ErrPolicyLost, a.err)
 	}
