@@ -8,30 +8,31 @@ import (
 // Architecture holds the widths and depths of the network. One vision transformer is shared by all cameras; its tokens, a
 // state token and a text token form the context of an action transformer with adaLN-zero.
 type Architecture struct {
-	Patch       int `json:"patch" yaml:"patch"`               // side of an image patch in pixels; divides the image size
-	Window      int `json:"window" yaml:"window"`             // side of what a patch token sees, >= patch; larger windows overlap
-	VisionDim   int `json:"vision_dim" yaml:"vision_dim"`     // width of image tokens
-	VisionDepth int `json:"vision_depth" yaml:"vision_depth"` // blocks
-	VisionHeads int `json:"vision_heads" yaml:"vision_heads"`
-	VisionMLP   int `json:"vision_mlp" yaml:"vision_mlp"` // hidden width as a multiple of vision_dim
-	Merge       int `json:"merge" yaml:"merge"`           // side of the square of image tokens joined into one context token; 1 keeps all
-	TextDim     int `json:"text_dim" yaml:"text_dim"`
-	TextDepth   int `json:"text_depth" yaml:"text_depth"`
-	TextHeads   int `json:"text_heads" yaml:"text_heads"`
-	Dim         int `json:"dim" yaml:"dim"` // width of context and action tokens
-	Depth       int `json:"depth" yaml:"depth"`
-	Heads       int `json:"heads" yaml:"heads"`
-	MLP         int `json:"mlp" yaml:"mlp"`                   // hidden width as a multiple of dim
-	TimeDim     int `json:"time_dim" yaml:"time_dim"`         // sines and cosines of flow time, even
-	SampleSteps int `json:"sample_steps" yaml:"sample_steps"` // Euler steps at inference
+	Patch       int  `json:"patch" yaml:"patch"`               // side of an image patch in pixels; divides the image size
+	Window      int  `json:"window" yaml:"window"`             // side of what a patch token sees, >= patch; larger windows overlap
+	VisionDim   int  `json:"vision_dim" yaml:"vision_dim"`     // width of image tokens
+	VisionDepth int  `json:"vision_depth" yaml:"vision_depth"` // blocks
+	VisionHeads int  `json:"vision_heads" yaml:"vision_heads"`
+	VisionMLP   int  `json:"vision_mlp" yaml:"vision_mlp"` // hidden width as a multiple of vision_dim
+	Merge       int  `json:"merge" yaml:"merge"`           // side of the square of image tokens joined into one context token; 1 keeps all
+	TextDim     int  `json:"text_dim" yaml:"text_dim"`
+	TextDepth   int  `json:"text_depth" yaml:"text_depth"`
+	TextHeads   int  `json:"text_heads" yaml:"text_heads"`
+	Dim         int  `json:"dim" yaml:"dim"` // width of context and action tokens
+	Depth       int  `json:"depth" yaml:"depth"`
+	Heads       int  `json:"heads" yaml:"heads"`
+	MLP         int  `json:"mlp" yaml:"mlp"`                   // hidden width as a multiple of dim
+	TimeDim     int  `json:"time_dim" yaml:"time_dim"`         // sines and cosines of flow time, even
+	TokenTime   bool `json:"token_time" yaml:"token_time"`     // each action token has a flow time of its own, as clamped prefixes need; costs speed
+	SampleSteps int  `json:"sample_steps" yaml:"sample_steps"` // Euler steps at inference
 }
 
 // Architectures are the named sizes.
 var Architectures = map[string]Architecture{
 	"nano": {Patch: 8, Window: 8, VisionDim: 32, VisionDepth: 1, VisionHeads: 2, VisionMLP: 2, Merge: 1,
 		TextDim: 16, TextDepth: 1, TextHeads: 1, Dim: 32, Depth: 1, Heads: 2, MLP: 2, TimeDim: 16, SampleSteps: 10},
-	"tiny": {Patch: 8, Window: 8, VisionDim: 96, VisionDepth: 3, VisionHeads: 4, VisionMLP: 2, Merge: 2,
-		TextDim: 32, TextDepth: 1, TextHeads: 2, Dim: 96, Depth: 3, Heads: 4, MLP: 3, TimeDim: 32, SampleSteps: 10},
+	"tiny": {Patch: 16, Window: 16, VisionDim: 96, VisionDepth: 3, VisionHeads: 4, VisionMLP: 3, Merge: 1,
+		TextDim: 32, TextDepth: 1, TextHeads: 2, Dim: 64, Depth: 2, Heads: 4, MLP: 3, TimeDim: 32, SampleSteps: 10},
 }
 
 // ArchitectureNames lists the named sizes for messages.
@@ -80,3 +81,11 @@ func (a Architecture) grid(s Spec) (cols, rows int) {
 
 // patchDim is how many numbers one patch token is made of.
 func (a Architecture) patchDim() int { return a.Window * a.Window * 3 }
+
+// times is the number of flow times of one chunk.
+func (a Architecture) times(s Spec) int {
+	if a.TokenTime {
+		return s.Horizon
+	}
+	return 1
+}

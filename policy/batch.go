@@ -27,7 +27,7 @@ func NewBatch(s Spec, a Architecture, samples, draws int) *Batch {
 	cols, rows := a.grid(s)
 	b.patchLen = cols * rows * a.patchDim()
 	b.chunk = s.Horizon * s.ActionDim()
-	b.time1 = s.Horizon * a.TimeDim
+	b.time1 = a.times(s) * a.TimeDim
 	b.patches = make([]float32, samples*len(s.Cameras)*b.patchLen)
 	b.state = make([]float32, samples*s.StateDim())
 	b.tokens = make([]int32, samples*s.Prompt.MaxTokens)
@@ -91,8 +91,8 @@ func (b *Batch) SetChunk(i int, action []float32, valid []bool, rng *rand.Rand) 
 		noisyChunk(b.noisy[j*b.chunk:(j+1)*b.chunk], b.target[j*b.chunk:(j+1)*b.chunk], action, t, rng)
 		features := b.time[j*b.time1 : (j+1)*b.time1]
 		TimeFeatures(features[:b.arch.TimeDim], t)
-		for s := 1; s < h; s++ {
-			copy(features[s*b.arch.TimeDim:], features[:b.arch.TimeDim])
+		for s := b.arch.TimeDim; s < len(features); s += b.arch.TimeDim {
+			copy(features[s:], features[:b.arch.TimeDim])
 		}
 		for s, ok := range valid {
 			b.attend[j*h+s], b.weight[j*h+s] = ok, 0

@@ -19,7 +19,7 @@ type Training struct {
 	TokenMask *op.Node // [B, 1, T] bool
 	TokenPool *op.Node // [B, T, 1]
 	Noisy     *op.Node // [B, K*H, A] x(t)
-	Time      *op.Node // [B, K*H, F] features of the flow time of each token
+	Time      *op.Node // [B, K, F] features of the flow time; [B, K*H, F] with token_time
 	Target    *op.Node // [B, K*H, A] noise - action
 	Weight    *op.Node // [B, K*H] 1 at valid steps, 0 at padding
 	Attend    *op.Node // [B*K, 1, H] bool, false at padding
@@ -73,7 +73,7 @@ func buildLoss(s Spec, a Architecture, batch, draws int) (*Training, *network, e
 		t.Patches, t.State, t.Tokens, t.TokenMask, t.TokenPool = o.patches, o.state, o.tokens, o.mask, o.pool
 		rows := draws * s.Horizon
 		t.Noisy = op.Input(n.graph, op.Float32, "in.noisy", batch, rows, s.ActionDim())
-		t.Time = op.Input(n.graph, op.Float32, "in.time", batch, rows, a.TimeDim)
+		t.Time = op.Input(n.graph, op.Float32, "in.time", batch, a.times(s)*draws, a.TimeDim)
 		t.Target = op.Input(n.graph, op.Float32, "in.target", batch, rows, s.ActionDim())
 		t.Weight = op.Input(n.graph, op.Float32, "in.weight", batch, rows)
 		t.Attend = op.Input(n.graph, op.Bool, "in.attend", batch*draws, 1, s.Horizon)
@@ -131,7 +131,7 @@ func buildStep(s Spec, a Architecture) (*stepGraph, error) {
 	g := &stepGraph{network: newNetwork(s, a)}
 	err := op.Build(func() {
 		g.x = op.Input(g.graph, op.Float32, "in.noisy", 1, s.Horizon, s.ActionDim())
-		g.time = op.Input(g.graph, op.Float32, "in.time", 1, s.Horizon, a.TimeDim)
+		g.time = op.Input(g.graph, op.Float32, "in.time", 1, a.times(s), a.TimeDim)
 		g.summary = op.Input(g.graph, op.Float32, "in.summary", 1, a.Dim)
 		for i := range a.Depth {
 			g.memory.keys = append(g.memory.keys, op.Input(g.graph, op.Float32, fmt.Sprintf("in.keys.%d", i), 1, g.contextTokens(), a.Dim))
@@ -153,7 +153,10 @@ type Feed struct {
 
 // feeds pairs the observation's nodes with a batch.
 func (o observation) feeds(b *Batch) []Feed {
-	f := []Feed{{o.tokens, b.tokens}, {o.mask, b.mask}, {o.pool, b.pool}}
+	f := []Feed{{o.tokens, b.tokens}, {o.pool, b.pool}}
+	if o.mask != nil {
+		f = append(f, Feed{o.mask, b.mask})
+	}
 	if o.patches != nil {
 		f = append(f, Feed{o.patches, b.patches})
 	}

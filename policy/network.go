@@ -65,7 +65,7 @@ type observation struct {
 	patches *op.Node // [B, C*N, window*window*3], levels scaled to -1..1; nil without cameras
 	state   *op.Node // [B, state], normalised; nil without state
 	tokens  *op.Node // [B, T] int32
-	mask    *op.Node // [B, 1, T] bool: true at text, false at padding
+	mask    *op.Node // [B, 1, T] bool: true at text, false at padding; nil without text blocks
 	pool    *op.Node // [B, T, 1]: 1/count at text, 0 at padding
 }
 
@@ -79,7 +79,9 @@ func (n *network) observe(batch int) observation {
 	}
 	t := n.spec.Prompt.MaxTokens
 	o.tokens = op.Input(n.graph, op.Int32, "in.tokens", batch, t)
-	o.mask = op.Input(n.graph, op.Bool, "in.token_mask", batch, 1, t)
+	if n.arch.TextDepth > 0 {
+		o.mask = op.Input(n.graph, op.Bool, "in.token_mask", batch, 1, t)
+	}
 	o.pool = op.Input(n.graph, op.Float32, "in.token_pool", batch, t, 1)
 	return o
 }

@@ -14,8 +14,8 @@ const Clip = 1.5
 // Floors below which the spread between the 1 % and 99 % quantile counts as no motion. A dimension that hardly moves is
 // divided by its floor instead of by nearly nothing.
 const (
-	floorMetres   = 1e-3 // 1 mm
-	floorRadians  = 1e-2
+	floorMetres   = 3e-3 // 3 mm
+	floorRadians  = 2e-2
 	floorRelative = 1e-3 // of the widest dimension with the same unit
 )
 

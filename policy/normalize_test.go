@@ -93,7 +93,7 @@ func TestFloorsAndClip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if st.State.Half[0] != floorMetres/2 || st.State.Half[1] != floorRadians/2 || st.State.Half[2] != 0.5 {
-		t.Errorf("half widths %v, want half of 1 mm, 0.01 rad and 1", st.State.Half)
+		t.Errorf("half widths %v, want half of 3 mm, 0.02 rad and 1", st.State.Half)
 	}
 	if len(st.State.Floor) != 3 || !strings.HasPrefix(st.State.Floor[0], "m.") {
 		t.Errorf("floored dimensions %v are not named", st.State.Floor)

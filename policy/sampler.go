@@ -41,7 +41,7 @@ func newSampler(s Spec, a Architecture, params *Params, threads int) (*sampler, 
 		return nil, err
 	}
 	r.x = make([]float32, s.Horizon*s.ActionDim())
-	r.time = make([]float32, s.Horizon*a.TimeDim)
+	r.time = make([]float32, a.times(s)*a.TimeDim)
 	return r, r.batch.SetPrompt(0, "")
 }
 

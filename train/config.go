@@ -36,20 +36,19 @@ type Config struct {
 	Augment      loader.Augment `yaml:"augment"`
 	StateDropout float64        `yaml:"state_dropout"` // probability that a training sample's state is blanked
 
-	Steps    int     `yaml:"steps"`    // planned optimiser steps; the schedule ends here
-	Batch    int     `yaml:"batch"`    // samples of a step
-	Draws    int     `yaml:"draws"`    // noise draws per sample: one image encoding serves them all
-	Rate     float64 `yaml:"rate"`     // peak learning rate
-	RateEnd  float64 `yaml:"rate_end"` // last learning rate as a share of the peak
-	Warmup   int     `yaml:"warmup"`   // steps of linear rise
-	Beta1    float64 `yaml:"beta1"`
-	Beta2    float64 `yaml:"beta2"`
-	Epsilon  float64 `yaml:"epsilon"`
-	Decay    float64 `yaml:"decay"`     // weight decay of matrices
-	Clip     float64 `yaml:"clip"`      // greatest global gradient norm
-	EMAMax   float64 `yaml:"ema_max"`   // cap of the average's decay
-	EMAPower float64 `yaml:"ema_power"` // decay at update n: 1 - (1+n)^-power
-	Seed     uint64  `yaml:"seed"`
+	Steps   int     `yaml:"steps"`    // planned optimiser steps; the schedule ends here
+	Batch   int     `yaml:"batch"`    // samples of a step
+	Draws   int     `yaml:"draws"`    // noise draws per sample: one image encoding serves them all
+	Rate    float64 `yaml:"rate"`     // peak learning rate
+	RateEnd float64 `yaml:"rate_end"` // last learning rate as a share of the peak
+	Warmup  int     `yaml:"warmup"`   // steps of linear rise
+	Beta1   float64 `yaml:"beta1"`
+	Beta2   float64 `yaml:"beta2"`
+	Epsilon float64 `yaml:"epsilon"`
+	Decay   float64 `yaml:"decay"`   // weight decay of matrices
+	Clip    float64 `yaml:"clip"`    // greatest global gradient norm
+	EMAMax  float64 `yaml:"ema_max"` // decay of the average at update n: (1+n)/(10+n), at most this
+	Seed    uint64  `yaml:"seed"`
 
 	LogEvery   int     `yaml:"log_every"`   // steps
 	ValEvery   int     `yaml:"val_every"`   // steps; 0: only at the end
@@ -69,10 +68,10 @@ func DefaultConfig() Config {
 	return Config{
 		Preset: policy.PresetAuto, ImageSize: 64, ImageMode: imaging.Squash, Horizon: 16, MaxTokens: 64, Rot6D: policy.Rot6DIdentity,
 		Size: "tiny", OnlySuccess: true, ValShare: 0.1, ValSplit: splitAuto,
-		Augment: loader.Augment{Brightness: 0.2, Contrast: 0.2, Saturation: 0.2, Shift: 2},
-		Steps:   2000, Batch: 32, Draws: 4,
-		Rate: 1e-3, RateEnd: 0.02, Warmup: 100, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Decay: 0.05, Clip: 1,
-		EMAMax: 0.999, EMAPower: 0.75, Seed: 1,
+		Augment: loader.Augment{Brightness: 0.2, Contrast: 0.3, Saturation: 0.2},
+		Steps:   3750, Batch: 64, Draws: 8,
+		Rate: 2e-3, RateEnd: 0.05, Warmup: 100, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Decay: 0.01, Clip: 1,
+		EMAMax: 0.999, Seed: 1,
 		LogEvery: 20, ValEvery: 250, ValRows: 256, SaveEvery: 500, Keep: 2, ReportRows: 256, Workers: 1,
 	}
 }
@@ -110,7 +109,7 @@ func (c Config) Validate() error {
 		lo, hi float64
 	}{{"val_share", c.ValShare, 0, 0.9}, {"state_dropout", c.StateDropout, 0, 1}, {"rate", c.Rate, 1e-12, 10},
 		{"rate_end", c.RateEnd, 0, 1}, {"beta1", c.Beta1, 0, 0.9999999}, {"beta2", c.Beta2, 0, 0.9999999}, {"epsilon", c.Epsilon, 1e-30, 1},
-		{"decay", c.Decay, 0, 10}, {"clip", c.Clip, 1e-9, 1e9}, {"ema_max", c.EMAMax, 0, 0.9999999}, {"ema_power", c.EMAPower, 0, 1},
+		{"decay", c.Decay, 0, 10}, {"clip", c.Clip, 1e-9, 1e9}, {"ema_max", c.EMAMax, 0, 0.9999999},
 		{"augment.brightness", c.Augment.Brightness, 0, 0.95}, {"augment.contrast", c.Augment.Contrast, 0, 0.95},
 		{"augment.saturation", c.Augment.Saturation, 0, 1}, {"max_minutes", c.MaxMinutes, 0, 1e9}}
 	for _, s := range shares {

@@ -17,9 +17,9 @@ func (c Config) rateAt(n int) float64 {
 	return c.Rate * (c.RateEnd + (1-c.RateEnd)*(1+math.Cos(math.Pi*progress))/2)
 }
 
-// emaAt is the decay of update n (0 first): 1 - (1+n)^-power, at most EMAMax. Source: the EMA of diffusion_policy.
+// emaAt is the decay of update n (0 first): short at the beginning, so that the first weights are soon forgotten.
 func (c Config) emaAt(n int) float64 {
-	return math.Min(math.Max(1-math.Pow(1+float64(n), -c.EMAPower), 0), c.EMAMax)
+	return math.Min(float64(1+n)/float64(10+n), c.EMAMax)
 }
 
 // optimiser is AdamW with global-norm clipping and a running average of the weights. Everything here is saved in a
