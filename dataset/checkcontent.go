@@ -89,34 +89,46 @@ func checkQuaternion(c *checker, f Feature, path string, e, k int, row []float64
 	}
 }
 
-// report names dimensions that never change.
+// report names elements that never change: those of states and actions one by one, since training normalises them, all
+// others (flags, clocks) in one note.
 func (ct *content) report(c *checker) {
 	c.did("content")
+	var others []string
 	for _, f := range ct.features {
 		fc := ct.of[f.Name]
 		if fc == nil || fc.rows < 2 {
 			continue
 		}
-		var still []string
-		for d := range fc.min {
-			if fc.min[d] == fc.max[d] {
-				still = append(still, fmt.Sprintf("%s = %.6g", element(f, d), fc.min[d]))
-			}
-		}
-		if len(still) == 0 {
+		still := fc.still(f)
+		n := len(still)
+		if n == 0 {
 			continue
 		}
-		n := len(still)
+		trained := strings.HasPrefix(f.Name, "action") || strings.HasPrefix(f.Name, "observation.state")
+		if f.DType == Bool || !trained {
+			others = append(others, fmt.Sprintf("%s (%d of %d)", f.Name, n, f.Dim()))
+			continue
+		}
 		if n > 6 {
 			still = append(still[:5], fmt.Sprintf("and %d more", n-5))
 		}
-		severity := Note
-		if strings.HasPrefix(f.Name, "action") || strings.HasPrefix(f.Name, "observation.state") {
-			severity = Warn
-		}
-		c.each(severity, "constant", f.Name, "", -1, -1, "leave these elements out, or keep a floor under the deviation when normalising",
+		c.each(Warn, "constant", f.Name, "", -1, -1, "leave these elements out, or keep a floor under the deviation when normalising",
 			"feature %q: %d of %d elements never change over %d rows (deviation 0): %s", f.Name, n, f.Dim(), fc.rows, strings.Join(still, ", "))
 	}
+	if len(others) > 0 {
+		c.each(Note, "constant-other", "", "", -1, -1, "none needed unless a policy takes them", "elements that never change in %d other features: %s", len(others), strings.Join(others, ", "))
+	}
+}
+
+// still lists the elements with one value in all rows.
+func (fc *featureContent) still(f Feature) []string {
+	var out []string
+	for d := range fc.min {
+		if fc.min[d] == fc.max[d] {
+			out = append(out, fmt.Sprintf("%s = %.6g", element(f, d), fc.min[d]))
+		}
+	}
+	return out
 }
 
 // checkFrozen names features that move, yet stand still for long in an episode: a sensor that stopped.
