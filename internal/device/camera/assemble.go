@@ -47,13 +47,12 @@ func newAssembler(c Codec, un unpacker, sets parameterSets) *assembler {
 // packetsLost notes a gap before the next packet.
 func (a *assembler) packetsLost() { a.lost = true }
 
-// add takes one packet; ok tells that it completed a frame, good or bad.
-func (a *assembler) add(p packet, now frames.HostTime) (Frame, bool) {
-	cut, wasCut := Frame{}, false
-	if a.open && p.timestamp != a.cur { // the closing packet of the frame before is missing
-		cut, wasCut = a.bad(), true
+// add takes one packet and emits the frames it ends, good or bad: its own, and before it one whose closing packet is missing.
+func (a *assembler) add(p packet, now frames.HostTime, emit func(Frame)) {
+	if a.open && p.timestamp != a.cur {
 		a.un.reset()
 		a.open = false
+		emit(a.bad())
 	}
 	if !a.open {
 		a.begin(p, now)
@@ -66,14 +65,15 @@ func (a *assembler) add(p packet, now frames.HostTime) (Frame, bool) {
 		a.frameBad = true
 	}
 	if !p.marker {
-		return cut, wasCut
+		return
 	}
 	a.open = false
 	if a.frameBad || !complete {
 		a.un.reset()
-		return a.bad(), true
+		emit(a.bad())
+		return
 	}
-	return a.finish(u), true
+	emit(a.finish(u))
 }
 
 // begin starts a frame. A loss just before its first packet may have taken the true first one, so it counts against it.

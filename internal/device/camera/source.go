@@ -48,10 +48,10 @@ func (s *Source) session(ctx context.Context, up func(), emit func(Frame)) error
 	conn, err := dialRTSP(ctx, s.URL, s.UDP, streamHandler{
 		found: func(c Codec, un unpacker, sets parameterSets) { a = newAssembler(c, un, sets) },
 		packet: func(p packet) {
-			if f, ok := a.add(p, s.Clock()); ok {
+			a.add(p, s.Clock(), func(f Frame) {
 				s.count(f)
 				emit(f)
-			}
+			})
 		},
 		lost: func(n uint64) {
 			s.lost.Add(n)

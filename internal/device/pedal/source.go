@@ -44,7 +44,7 @@ type Source struct {
 	Path     string // event device, FIFO or Unix socket
 	Keys     [Buttons]uint16
 	Debounce time.Duration // default DefaultDebounce; negative: none
-	// EndsWithStream: the far end closes the stream for good when it is done, as a simulated rig does. Then Run returns nil with
+	// EndsWithStream (sockets only): the far end closes the stream for good when it is done, as a simulated rig does. Then Run returns nil with
 	// the state Ended instead of reconnecting.
 	EndsWithStream bool
 	Clock          device.Clock
@@ -79,7 +79,7 @@ func (s *Source) open(ctx context.Context) (stream, error) {
 		return nil, err
 	}
 	if info.Mode()&os.ModeSocket == 0 {
-		return openNonblocking(s.Path)
+		return openNonblocking(s.Path, info.Mode()&os.ModeNamedPipe != 0)
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", s.Path)
