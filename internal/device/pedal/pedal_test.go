@@ -132,10 +132,14 @@ func TestFIFOIsReadAgainAndAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Write(AppendKey(nil, frames.DeviceTime(round+1)*1000*ms, 30, true)); err != nil {
+		at := frames.DeviceTime(round+1) * 1000 * ms
+		if _, err := w.Write(AppendKey(AppendKey(nil, at, 30, true), at+80*ms, 30, false)); err != nil {
 			t.Fatal(err)
 		}
-		if r := next(t, readings); r.Button != 0 || !r.Down || r.Device != frames.DeviceTime(round+1)*1000*ms {
+		if r := next(t, readings); r.Button != 0 || !r.Down || r.Device != at {
+			t.Errorf("round %d: %+v", round, r)
+		}
+		if r := next(t, readings); r.Down || r.Device != at+80*ms {
 			t.Errorf("round %d: %+v", round, r)
 		}
 		_ = w.Close()
