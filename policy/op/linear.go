@@ -60,16 +60,11 @@ func biasGrad(in gorgonia.Nodes, grad *Node) gorgonia.Nodes {
 
 func runLinear[T kernel.Float](k, n int, transW bool) func(*Call) {
 	return func(c *Call) {
-		x, w, y := in[T](c, 0), in[T](c, 1), out[T](c, 0)
-		rows, ldw, beta := len(x)/k, n, T(0)
-		if transW {
-			ldw = k
-		}
+		var bias []T
 		if len(c.In) > 2 {
-			kernel.FillRows(y, in[T](c, 2))
-			beta = 1
+			bias = in[T](c, 2)
 		}
-		kernel.Gemm(false, transW, rows, n, k, x, k, w, ldw, beta, y, n)
+		kernel.Linear(transW, n, k, in[T](c, 0), in[T](c, 1), bias, out[T](c, 0))
 	}
 }
 

@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // DefaultBlockBytes is the default size of a block: larger blocks make better matrix products, smaller ones stay in the cache.
-const DefaultBlockBytes = 8 << 20
+const DefaultBlockBytes = 4 << 20
 
 // Program is a planned graph. It is not safe for concurrent use.
 type Program struct {

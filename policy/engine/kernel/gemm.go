@@ -22,6 +22,34 @@ func Gemm[T Float](transA, transB bool, m, n, k int, a []T, lda int, b []T, ldb 
 	gemm64(transA, transB, m, n, k, any(a).([]float64), lda, any(b).([]float64), ldb, float64(beta), any(c).([]float64), ldc)
 }
 
+// Linear computes y = x·w + bias in every row: x [rows, k], w [k, n] or, if transW, [n, k], bias [n] or nil, y [rows, n].
+func Linear[T Float](transW bool, n, k int, x, w, bias, y []T) {
+	m, ldw := len(x)/k, n
+	if transW {
+		ldw = k
+	}
+	if m == 0 {
+		return
+	}
+	checkMatrix("w", len(w), rows(transW, k, n), ldw, ldw)
+	checkMatrix("y", len(y), m, n, n)
+	checkRow(bias, n)
+	if is32[T]() {
+		linear32(transW, m, n, k, as32(x), as32(w), ldw, as32(bias), as32(y))
+		return
+	}
+	goLinear(transW, m, n, k, x, w, ldw, bias, y)
+}
+
+func goLinear[T Float](transW bool, m, n, k int, x, w []T, ldw int, bias, y []T) {
+	var beta T
+	if bias != nil {
+		FillRows(y[:m*n], bias[:n])
+		beta = 1
+	}
+	Gemm(false, transW, m, n, k, x, k, w, ldw, beta, y, n)
+}
+
 func rows(trans bool, plain, transposed int) int {
 	if trans {
 		return transposed

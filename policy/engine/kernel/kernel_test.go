@@ -62,6 +62,29 @@ func TestGemm(t *testing.T) {
 	}
 }
 
+func TestLinear(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		m, n, k := 1+rng.IntN(60), 1+rng.IntN(150), 1+rng.IntN(300)
+		tw := rng.IntN(2) == 0
+		x, w, bias := normal(rng, m*k, 1), normal(rng, k*n, 1), normal(rng, n, 1)
+		if rng.IntN(2) == 0 {
+			bias = pair{}
+		}
+		got, want := make([]float32, m*n), make([]float64, m*n)
+		for i := range want {
+			if bias.d != nil {
+				want[i] = bias.d[i%n]
+			}
+			got[i] = float32(math.NaN()) // must not be read
+		}
+		ldw := rows(tw, n, k)
+		plainGemm(false, tw, m, n, k, x.d, k, w.d, ldw, 1, want, n)
+		Linear(tw, n, k, x.s, w.s, bias.s, got)
+		check(t, "linear", got, want, 2e-5, 3)
+	}
+}
+
 // TestGemmShowsNaN holds that a NaN behind a zero is not lost, and that beta 0 does not read the old result.
 func TestGemmShowsNaN(t *testing.T) {
 	nan := float32(math.NaN())

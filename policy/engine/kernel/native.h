@@ -27,15 +27,15 @@
 #define DECLARE(name, result, ret, parameters, arguments) result pinch_##name parameters;
 KERNELS(DECLARE)
 
-// pinch_gemm computes c = op(a)·op(b), plus the old c if add, and returns 1; or does nothing and returns 0 if this processor has no kernel
+// pinch_gemm computes c = op(a)·op(b), plus bias in each row if not null, plus the old c if add, and returns 1; or does nothing and returns 0 if this processor has no kernel
 // for it.
-int pinch_gemm(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, int add, float *c, long ldc);
+int pinch_gemm(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, const float *bias, int add, float *c, long ldc);
 
 #define POINTER(name, result, ret, parameters, arguments) result(*name) parameters;
 typedef struct {
 	KERNELS(POINTER)
 	// Null where OpenBLAS is the better one.
-	void (*gemm)(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, int add, float *c, long ldc);
+	void (*gemm)(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, const float *bias, int add, float *c, long ldc);
 } pinch_kernels;
 
 extern const pinch_kernels pinch_plain, pinch_avx2, pinch_avx512;

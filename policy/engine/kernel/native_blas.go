@@ -78,13 +78,24 @@ func trans(t bool) uint32 {
 }
 
 func gemm32(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
-	// Where few rows share the packing of b, OpenBLAS's small kernels win, unless they would have to read b across.
-	if (m >= 24 || m >= 8 && transB) && (beta == 0 || beta == 1) &&
-		C.pinch_gemm(cbool(transA), cbool(transB), C.long(m), C.long(n), C.long(k), ptr(a), C.long(lda), ptr(b), C.long(ldb), C.int(beta), ptr(c), C.long(ldc)) == 1 {
+	if (beta == 0 || beta == 1) && ownGemm(transA, transB, m, n, k, a, lda, b, ldb, nil, beta, c, ldc) {
 		return
 	}
 	C.cblas_sgemm(C.CblasRowMajor, trans(transA), trans(transB), C.blasint(m), C.blasint(n), C.blasint(k), 1,
 		ptr(a), C.blasint(lda), ptr(b), C.blasint(ldb), C.float(beta), ptr(c), C.blasint(ldc))
+}
+
+// ownGemm runs our product, which may add a bias to every row, and reports whether it did. Where few rows share the packing of b,
+// OpenBLAS's small kernels win, unless they would have to read b across.
+func ownGemm(transA, transB bool, m, n, k int, a []float32, lda int, b []float32, ldb int, bias []float32, beta float32, c []float32, ldc int) bool {
+	return (m >= 24 || m >= 8 && transB) &&
+		C.pinch_gemm(cbool(transA), cbool(transB), C.long(m), C.long(n), C.long(k), ptr(a), C.long(lda), ptr(b), C.long(ldb), ptr(bias), C.int(beta), ptr(c), C.long(ldc)) == 1
+}
+
+func linear32(transW bool, m, n, k int, x, w []float32, ldw int, bias, y []float32) {
+	if !ownGemm(false, transW, m, n, k, x, k, w, ldw, bias, 0, y, n) {
+		goLinear(transW, m, n, k, x, w, ldw, bias, y)
+	}
 }
 
 func gemm64(transA, transB bool, m, n, k int, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {

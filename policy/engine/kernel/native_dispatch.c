@@ -20,10 +20,10 @@ __attribute__((constructor)) static void choose(void)
 	result pinch_##name parameters { ret best->name arguments; }
 KERNELS(FORWARD)
 
-int pinch_gemm(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, int add, float *c, long ldc)
+int pinch_gemm(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, const float *bias, int add, float *c, long ldc)
 {
 	if (!best->gemm)
 		return 0;
-	best->gemm(trans_a, trans_b, m, n, k, a, lda, b, ldb, add, c, ldc);
+	best->gemm(trans_a, trans_b, m, n, k, a, lda, b, ldb, bias, add, c, ldc);
 	return 1;
 }

@@ -52,15 +52,15 @@ INLINE void pack(int trans, float *panel, const float *b, long ldb, long depth, 
 	}
 }
 
-// tile computes rows by vecs vectors of c.
-INLINE void tile(const int rows, const int vecs, const int trans, const float *a, long lda, const float *panel, long depth, int add, float *c, long ldc, long cols)
+// tile computes rows by vecs vectors of c. start holds what every row begins with: the bias, or zeros.
+INLINE void tile(const int rows, const int vecs, const int trans, const float *a, long lda, const float *panel, const float *start, long depth, int add, float *c, long ldc, long cols)
 {
 	v16 acc[12][4];
 #pragma GCC unroll 16
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int v = 0; v < vecs; v++)
-			acc[i][v] = splat(0);
+			acc[i][v] = load(start + v * LANES);
 	for (long l = 0; l < depth; l++) {
 		v16 b[4];
 #pragma GCC unroll 4
@@ -97,9 +97,9 @@ INLINE void tile(const int rows, const int vecs, const int trans, const float *a
 
 #define TILES(rows, vecs)                                                                                                              \
 	for (; m >= rows; m -= rows, a += trans ? rows : rows * lda, c += rows * ldc)                                                  \
-		tile(rows, vecs, trans, a, lda, panel, depth, add, c, ldc, cols);
+		tile(rows, vecs, trans, a, lda, panel, start, depth, add, c, ldc, cols);
 
-INLINE void panel4(const int trans, long m, const float *a, long lda, const float *panel, long depth, int add, float *c, long ldc, long cols)
+INLINE void panel4(const int trans, long m, const float *a, long lda, const float *panel, const float *start, long depth, int add, float *c, long ldc, long cols)
 {
 	TILES(6, 4)
 	TILES(4, 4)
@@ -107,7 +107,7 @@ INLINE void panel4(const int trans, long m, const float *a, long lda, const floa
 	TILES(1, 4)
 }
 
-INLINE void panel2(const int trans, long m, const float *a, long lda, const float *panel, long depth, int add, float *c, long ldc, long cols)
+INLINE void panel2(const int trans, long m, const float *a, long lda, const float *panel, const float *start, long depth, int add, float *c, long ldc, long cols)
 {
 	TILES(12, 2)
 	TILES(8, 2)
@@ -115,7 +115,7 @@ INLINE void panel2(const int trans, long m, const float *a, long lda, const floa
 	TILES(1, 2)
 }
 
-INLINE void panel1(const int trans, long m, const float *a, long lda, const float *panel, long depth, int add, float *c, long ldc, long cols)
+INLINE void panel1(const int trans, long m, const float *a, long lda, const float *panel, const float *start, long depth, int add, float *c, long ldc, long cols)
 {
 	TILES(12, 1)
 	TILES(8, 1)
@@ -123,31 +123,35 @@ INLINE void panel1(const int trans, long m, const float *a, long lda, const floa
 	TILES(1, 1)
 }
 
-INLINE void product(const int trans, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, int add, float *c, long ldc)
+INLINE void product(const int trans, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, const float *bias, int add, float *c, long ldc)
 {
 	float panel[DEPTH * 4 * LANES] __attribute__((aligned(64)));
-	for (long l = 0; l < k; l += DEPTH, add = 1) {
+	float start[4 * LANES] __attribute__((aligned(64))) = {0};
+	for (long l = 0; l < k; l += DEPTH, add = 1, bias = 0) {
 		long depth = k - l < DEPTH ? k - l : DEPTH;
 		const float *al = a + (trans ? l * lda : l), *bl = b + (trans_b ? l : l * ldb);
 		for (long j = 0; j < n;) {
 			long left = n - j, width = left > 2 * LANES ? 4 * LANES : left > LANES ? 2 * LANES : LANES;
 			long cols = left < width ? left : width;
+			memset(start, 0, sizeof start);
+			if (bias)
+				memcpy(start, bias + j, cols * sizeof(float));
 			pack(trans_b, panel, bl + (trans_b ? j * ldb : j), ldb, depth, cols, width);
 			if (width == 4 * LANES)
-				panel4(trans, m, al, lda, panel, depth, add, c + j, ldc, cols);
+				panel4(trans, m, al, lda, panel, start, depth, add, c + j, ldc, cols);
 			else if (width == 2 * LANES)
-				panel2(trans, m, al, lda, panel, depth, add, c + j, ldc, cols);
+				panel2(trans, m, al, lda, panel, start, depth, add, c + j, ldc, cols);
 			else
-				panel1(trans, m, al, lda, panel, depth, add, c + j, ldc, cols);
+				panel1(trans, m, al, lda, panel, start, depth, add, c + j, ldc, cols);
 			j += cols;
 		}
 	}
 }
 
-static void product_any(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, int add, float *c, long ldc)
+static void product_any(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, const float *bias, int add, float *c, long ldc)
 {
 	if (trans_a)
-		product(1, trans_b, m, n, k, a, lda, b, ldb, add, c, ldc);
+		product(1, trans_b, m, n, k, a, lda, b, ldb, bias, add, c, ldc);
 	else
-		product(0, trans_b, m, n, k, a, lda, b, ldb, add, c, ldc);
+		product(0, trans_b, m, n, k, a, lda, b, ldb, bias, add, c, ldc);
 }

@@ -13,6 +13,10 @@ func gemm64(transA, transB bool, m, n, k int, a []float64, lda int, b []float64,
 	goGemm64(transA, transB, m, n, k, a, lda, b, ldb, beta, c, ldc)
 }
 
+func linear32(transW bool, m, n, k int, x, w []float32, ldw int, bias, y []float32) {
+	goLinear(transW, m, n, k, x, w, ldw, bias, y)
+}
+
 func binary32(kind Kind, y []float32, rows, cols int, a []float32, ars, acs int, b []float32, brs, bcs int) {
 	goBinary(kind, y, rows, cols, a, ars, acs, b, brs, bcs)
 }
