@@ -189,7 +189,7 @@ func TestCutAnywhereKeepsWholeChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := 0
-	for cut := 30; cut < len(b); cut += 13 {
+	for cut := 30; cut < len(b); cut += 37 {
 		path := filepath.Join(dir, fmt.Sprintf("cut%d.mcap", cut))
 		if err := os.WriteFile(path, b[:cut], 0o644); err != nil {
 			t.Fatal(err)

@@ -70,7 +70,8 @@ type Writer struct {
 	path string
 	opt  WriterOptions
 	wake chan struct{} // tells the flusher that a chunk is full or that someone waits for a sync
-	done chan struct{} // closed when the flusher has left
+	sync chan struct{} // tells the syncer that something was written; closed by the flusher
+	done chan struct{} // closed when both have left
 
 	mu       sync.Mutex // guards everything below
 	changed  *sync.Cond // stats, err or the queue went on
@@ -85,7 +86,7 @@ type Writer struct {
 	closing  bool
 	err      error
 
-	out *output // used by the flusher only
+	out *output // used by the flusher; the syncer only syncs its file
 }
 
 type channelState struct {
@@ -113,12 +114,14 @@ func Create(path string, opt WriterOptions) (*Writer, error) {
 	}
 	w := &Writer{
 		path: path, opt: opt, out: out,
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), sync: make(chan struct{}, 1), done: make(chan struct{}),
 		schemas: map[string]uint16{}, pending: newChunk(),
 	}
 	w.stats.Bytes = out.good
 	w.changed = sync.NewCond(&w.mu)
-	go w.flushLoop()
+	synced := make(chan struct{})
+	go w.syncLoop(synced)
+	go w.flushLoop(synced)
 	return w, nil
 }
 
@@ -188,7 +191,7 @@ func (w *Writer) Write(id ChannelID, logTime frames.HostTime, deviceTime frames.
 	w.stats.Accepted++
 	if len(w.pending.records) >= w.opt.ChunkBytes {
 		w.turnLocked()
-		w.poke()
+		poke(w.wake)
 	}
 	return nil
 }
@@ -227,7 +230,7 @@ func (w *Writer) Sync() error {
 	target := w.stats.Accepted
 	for w.err == nil && w.stats.Durable < target && !w.closing {
 		w.wantSync = true
-		w.poke()
+		poke(w.wake)
 		w.changed.Wait()
 	}
 	return w.err
@@ -240,20 +243,20 @@ func (w *Writer) Close() error {
 	w.closing = true
 	w.changed.Broadcast()
 	w.mu.Unlock()
-	w.poke()
+	poke(w.wake)
 	<-w.done
 	return w.Err()
 }
 
-func (w *Writer) poke() {
+func poke(c chan struct{}) {
 	select {
-	case w.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// flushLoop owns the file. It leaves after Close; only it changes stats.Written, stats.Durable and err.
-func (w *Writer) flushLoop() {
+// flushLoop writes the chunks. It leaves after Close, when the syncer has left.
+func (w *Writer) flushLoop(synced <-chan struct{}) {
 	defer close(w.done)
 	tick := time.NewTicker(w.opt.FlushEvery)
 	defer tick.Stop()
@@ -265,35 +268,42 @@ func (w *Writer) flushLoop() {
 		case <-w.wake:
 		}
 		w.mu.Lock()
-		closing, sync := w.closing, timed || w.wantSync || w.closing
+		closing, due := w.closing, timed || w.wantSync || w.closing
 		w.wantSync = false
-		if sync {
+		if due {
 			w.turnLocked()
 		}
 		w.mu.Unlock()
-		w.flush(sync)
+		w.flush()
 		if closing {
+			close(w.sync)
+			<-synced
 			w.finish()
 			return
+		}
+		if due {
+			poke(w.sync)
 		}
 	}
 }
 
-// flush writes the queued chunks one after the other, and then syncs the file if that is wanted.
-func (w *Writer) flush(sync bool) {
+// flush writes the queued chunks one after the other.
+func (w *Writer) flush() {
 	for {
 		w.mu.Lock()
 		if w.err != nil || len(w.full) == 0 {
 			w.mu.Unlock()
-			break
+			return
 		}
 		c := w.full[0]
 		w.mu.Unlock()
 		err := w.out.writeChunk(c)
 		w.mu.Lock()
 		w.full, w.fullSize = w.full[1:], w.fullSize-len(c.records)
-		if w.err = err; err == nil {
+		if err == nil {
 			w.stats.Written += c.messages
+		} else if w.err == nil {
+			w.err = err
 		}
 		w.stats.Bytes = w.out.good
 		c.reset()
@@ -303,29 +313,30 @@ func (w *Writer) flush(sync bool) {
 		w.changed.Broadcast()
 		w.mu.Unlock()
 	}
-	if sync {
-		w.sync()
-	}
 }
 
-// sync makes everything written durable.
-func (w *Writer) sync() {
-	w.mu.Lock()
-	failed, covered := w.err != nil, w.stats.Written
-	current := w.stats.Durable == covered
-	w.mu.Unlock()
-	var err error
-	if !failed && !current {
-		err = w.out.sync()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil {
-		if w.err = err; err == nil {
-			w.stats.Durable = covered
+// syncLoop makes what is written durable. It runs beside the flusher, because a sync may take seconds on a busy disk and
+// what the killed process had accepted in that time must have been written all the same.
+func (w *Writer) syncLoop(done chan<- struct{}) {
+	defer close(done)
+	for range w.sync {
+		w.mu.Lock()
+		failed, covered := w.err != nil, w.stats.Written
+		current := w.stats.Durable == covered
+		w.mu.Unlock()
+		var err error
+		if !failed && !current {
+			err = w.out.sync()
 		}
+		w.mu.Lock()
+		if w.err == nil {
+			if w.err = err; err == nil {
+				w.stats.Durable = covered
+			}
+		}
+		w.changed.Broadcast()
+		w.mu.Unlock()
 	}
-	w.changed.Broadcast()
 }
 
 func (w *Writer) finish() {
@@ -336,7 +347,9 @@ func (w *Writer) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.err = err
+		if w.err = err; err == nil {
+			w.stats.Durable = w.stats.Written
+		}
 	}
 	w.stats.Bytes = w.out.good
 	w.changed.Broadcast()
