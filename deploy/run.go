@@ -310,8 +310,12 @@ func (r *run) due(now int64) bool {
 	if rows == 0 {
 		rows = float64(r.exec.path.rows) / 2
 	}
-	lead := r.inq.latency.expect() + ms(r.s.cell.Control.SwitchLeadMS)
-	return r.exec.consumedRows(now) >= rows-lead.Seconds()*r.contract.RateHz
+	lead := (r.inq.latency.expect() + ms(r.s.cell.Control.SwitchLeadMS)).Seconds() * r.contract.RateHz
+	if all := r.exec.path.rows; all > 0 && lead > float64(all-5) { // five: the age of the picture, and the two rows takeOver wants
+		// What is asked while moving would be consumed when it arrives: stop and go instead.
+		return r.exec.resting(now)
+	}
+	return r.exec.consumedRows(now) >= rows-lead
 }
 
 // ask sends the newest observation: both wrist frames at their newest common time, the hands as measured then.
