@@ -258,8 +258,14 @@ func (e *engine) write(m *message) error {
 	}
 	e.shown++
 	e.logged[m.topic]++
+	if shownHook != nil {
+		shownHook(m)
+	}
 	return nil
 }
+
+// shownHook lets a test of this package see every message the moment it counts as shown.
+var shownHook func(m *message)
 
 // press does what a button asks for.
 func (e *engine) press(button int, at instant) error {
