@@ -182,22 +182,38 @@ func TestPlan(t *testing.T) {
 // BenchmarkTrainingStep times forward and backward pass of the demo's policy. CPU time is reported beside wall time, since it means
 // something on a busy machine too.
 func BenchmarkTrainingStep(b *testing.B) {
-	for _, block := range []int{0, 1, 16 << 20} {
-		b.Run(fmt.Sprintf("block=%dMiB", block>>20), func(b *testing.B) { benchmarkStep(b, demoSizes, cpu.Options{Threads: 2, BlockBytes: block}) })
+	for _, block := range []int{1 << 20, 16 << 20, 64 << 20} {
+		b.Run(fmt.Sprintf("block=%dMiB", block>>20), func(b *testing.B) {
+			benchmark(b, demoSizes, cpu.Options{Threads: 2, BlockBytes: block}, func(m *model) gorgonia.Nodes { return append(gorgonia.Nodes{m.loss}, m.grads...) })
+		})
 	}
 }
 
-func benchmarkStep(b *testing.B, s sizes, o cpu.Options) {
+// BenchmarkInference times one forward pass of one sample.
+func BenchmarkInference(b *testing.B) {
+	s := demoSizes
+	s.batch = 1
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			benchmark(b, s, cpu.Options{Threads: threads}, func(m *model) gorgonia.Nodes { return gorgonia.Nodes{m.pred} })
+		})
+	}
+}
+
+func benchmark(b *testing.B, s sizes, o cpu.Options, outputs func(*model) gorgonia.Nodes) {
 	m, err := newModel(s, op.Float32)
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := cpu.Compile(m.g, append(gorgonia.Nodes{m.loss}, m.grads...), o)
+	p, err := cpu.Compile(m.g, outputs(m), o)
 	if err != nil {
 		b.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, n := range append(m.inputs, m.params...) {
+		if !p.Uses(n) {
+			continue
+		}
 		if err := p.Set(n, value(n, data(n, rng))); err != nil {
 			b.Fatal(err)
 		}
@@ -211,7 +227,11 @@ func benchmarkStep(b *testing.B, s sizes, o cpu.Options) {
 	}
 	perStep := b.Elapsed().Seconds() / float64(b.N)
 	b.ReportMetric(float64(s.batch)/perStep, "samples/s")
-	b.ReportMetric(s.flops()/perStep/1e9, "GFLOP/s")
+	if s.batch > 1 {
+		b.ReportMetric(s.flops()/perStep/1e9, "GFLOP/s")
+	} else {
+		b.Logf("%+v", p.Stats())
+	}
 	b.ReportMetric(1e3*(cpuSeconds()-before)/float64(b.N), "cpu-ms/op")
 }
 

@@ -34,8 +34,9 @@ type Options struct {
 	BlockBytes int
 }
 
-// DefaultBlockBytes is the default size of a block: larger blocks make better matrix products, smaller ones stay in the cache.
-const DefaultBlockBytes = 4 << 20
+// DefaultBlockBytes is the default size of a block: larger blocks make better matrix products, smaller
+// ones stay in the cache. Measured on a policy of 0.5 million parameters, 32 MiB is no better and 4 MiB a tenth slower.
+const DefaultBlockBytes = 16 << 20
 
 // Program is a planned graph. It is not safe for concurrent use.
 type Program struct {

@@ -341,3 +341,24 @@ func TestScratch(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkGemm times the products of a training step of a small vision transformer, on one thread.
+func BenchmarkGemm(b *testing.B) {
+	rng := rand.New(rand.NewPCG(9, 1))
+	for _, c := range []struct {
+		name    string
+		ta, tb  bool
+		m, n, k int
+	}{
+		{"up", false, false, 128, 256, 64}, {"down", false, false, 128, 64, 256}, {"gradient of input", false, true, 128, 64, 256},
+		{"gradient of weight", true, false, 64, 256, 128}, {"scores of a head", false, true, 128, 128, 16}, {"values of a head", false, false, 128, 16, 128},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			x, y, z := normal(rng, c.m*c.k, 1).s, normal(rng, c.k*c.n, 1).s, make([]float32, c.m*c.n)
+			for b.Loop() {
+				Gemm(c.ta, c.tb, c.m, c.n, c.k, x, rows(c.ta, c.k, c.m), y, rows(c.tb, c.n, c.k), 0, z, c.n)
+			}
+			b.ReportMetric(2*float64(c.m*c.n*c.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
+	}
+}
