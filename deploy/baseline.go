@@ -70,22 +70,32 @@ func NewReplay(d Demonstration) (*Replay, error) {
 // Metadata implements Policy.
 func (r *Replay) Metadata() map[string]any { return baselineMetadata("replay", r.demo.RateHz) }
 
-// Infer implements Policy.
+// Infer implements Policy. The policy time lies between rows of the demonstration, so they are interpolated; else each chunk would begin up
+// to half a row too early or late, and the hands would drift.
 func (r *Replay) Infer(_ context.Context, obs Observation) (Chunk, error) {
-	at := int(math.Round(obs.Consumed.Seconds() * r.demo.RateHz))
+	at := obs.Consumed.Seconds() * r.demo.RateHz
 	c := Chunk{Rows: baselineRows, Cols: ActionColumns, Data: make([]float32, baselineRows*ActionColumns)}
+	from := r.row(at)
 	for k := 0; k < c.Rows; k++ {
-		from, to := r.clip(at+k), r.clip(at+k+1)
+		to := r.row(at + float64(k+1))
 		var step [2][7]float64
 		for h := range step {
-			step[h] = r.demo.Hands[from][h].Inv().Mul(r.demo.Hands[to][h]).ArrayXYZXYZW()
+			step[h] = from.pose[h].Inv().Mul(to.pose[h]).ArrayXYZXYZW()
 		}
-		setRow(c.Data[k*c.Cols:], step[0], step[1], r.demo.FingerRad[to])
+		setRow(c.Data[k*c.Cols:], step[0], step[1], to.finger)
+		from = to
 	}
 	return c, nil
 }
 
-func (r *Replay) clip(i int) int { return max(0, min(i, len(r.demo.Hands)-1)) }
+// row is the demonstration at a row number that need not be whole; it stands at both ends.
+func (r *Replay) row(x float64) hands {
+	last := len(r.demo.Hands) - 1
+	x = math.Min(math.Max(x, 0), float64(last))
+	i := min(int(x), last-1)
+	a, b := hands{r.demo.Hands[i], r.demo.FingerRad[i]}, hands{r.demo.Hands[i+1], r.demo.FingerRad[i+1]}
+	return mix(a, b, x-float64(i))
+}
 
 // Blank hides the images from a policy: the answer can then depend on state and prompt alone.
 type Blank struct{ Policy Policy }

@@ -333,7 +333,7 @@ func (r *run) ask(ctx context.Context, now int64) error {
 	if !okL || !okR || !ok {
 		return nil // captured before the run began
 	}
-	a := &asked{obs: observation(m, r.prompt, r.exec.policyTime(t)), jpeg: [2][]byte{left.JPEG, right.JPEG}, tObs: t, tAsked: now}
+	a := &asked{obs: observation(m, r.prompt, r.exec.policyTime(t-r.exec.latency)), jpeg: [2][]byte{left.JPEG, right.JPEG}, tObs: t, tAsked: now}
 	r.wantNew = false
 	r.pending = a
 	r.inq.ask(ctx, a)

@@ -156,7 +156,7 @@ func TestReplayOfADemonstrationDoesTheTask(t *testing.T) {
 		if res.Outcome != OutcomeTime || res.Rejected > 0 {
 			t.Errorf("trial %d: %+v", i, res)
 		}
-		if worst > 0.004 {
+		if worst > 0.0005 {
 			t.Errorf("trial %d: a hand ends %.1f mm from where the demonstration ended", i, 1000*worst)
 		}
 		if truth.Flags["placed"] {
