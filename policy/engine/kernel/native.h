@@ -38,6 +38,9 @@ typedef struct {
 	void (*gemm)(int trans_a, int trans_b, long m, long n, long k, const float *a, long lda, const float *b, long ldb, const float *bias, int add, float *c, long ldc);
 } pinch_kernels;
 
+// pinch_use takes the kernels of one kind of processor (0 any, 1 AVX2, 2 AVX-512) and returns 1, or returns 0 if this processor lacks it.
+int pinch_use(int kind);
+
 extern const pinch_kernels pinch_plain, pinch_avx2, pinch_avx512;
 
 #endif

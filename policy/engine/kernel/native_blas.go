@@ -61,6 +61,9 @@ const Native = true
 // the cores.
 func init() { C.openblas_set_num_threads(1) }
 
+// useKernels takes the kernels of one kind of processor and reports whether this one can run them. Tests use it to try them all.
+func useKernels(kind int) bool { return C.pinch_use(C.int(kind)) == 1 }
+
 func ptr(x []float32) *C.float { return (*C.float)(unsafe.SliceData(x)) }
 
 func cbool(b bool) C.int {
