@@ -146,8 +146,9 @@ func TestTimeLimitSavesAndTellsSo(t *testing.T) {
 }
 
 func TestThePictureDecidesTheAction(t *testing.T) {
-	c := small(spots(t, 10, 60), filepath.Join(t.TempDir(), "run"))
-	c.Steps, c.Warmup, c.Batch, c.Rate = 500, 20, 32, 3e-3
+	c := small(spots(t, 8, 60), filepath.Join(t.TempDir(), "run"))
+	c.Steps, c.Warmup, c.Batch, c.Draws, c.Rate = 250, 20, 32, 4, 5e-3
+	c.ImageSize, c.Arch.Patch, c.Arch.Window = 16, 4, 4
 	c.LogEvery, c.SaveEvery, c.ReportRows, c.ValRows = 100, 0, 64, 64
 	c.EMAMax = 0.98
 	c.Augment = loader.Augment{}
@@ -166,6 +167,7 @@ func TestThePictureDecidesTheAction(t *testing.T) {
 		t.Fatal(err)
 	}
 	errBlind, errSeeing := pointError(t, blind), pointError(t, seeing)
+	t.Logf("held-out error %.3f, mean baseline %.3f; seeing %.3f, blind %.3f", Total(got.Policy), Total(got.Mean), errSeeing, errBlind)
 	if errSeeing > 0.4*errBlind {
 		t.Errorf("error %.3f with pictures, %.3f with blanked pictures", errSeeing, errBlind)
 	}
