@@ -134,9 +134,11 @@ func TestInterruptFinishesTheRecording(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	go func() {
 		console.waitFor(t, "now: "+sim.Prompts[1])
+		console.waitFor(t, "REC 2/2 "+sim.Prompts[1]+" | left ") // the status line: state, frames per camera, how safe the messages are
+		console.waitFor(t, "/0 lost | shown ")
 		interrupt()
 	}()
-	res, err := Record(ctx, Options{RigFile: s.rigFile, Out: out, MinFreeBytes: -1, Console: &console})
+	res, err := Record(ctx, Options{RigFile: s.rigFile, Out: out, MinFreeBytes: -1, Console: &console, Live: true})
 	if err != nil || len(res.Saved) != 1 {
 		t.Fatalf("%+v, %v\n%s", res, err, console.String())
 	}

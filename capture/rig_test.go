@@ -94,3 +94,25 @@ func TestRigFaultsNameTheKey(t *testing.T) {
 		}
 	}
 }
+
+// The shipped example loads, and the defaults it shows are the defaults.
+func TestExampleRigShowsTheDefaults(t *testing.T) {
+	r, err := LoadRig("rig.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	def := DefaultRig()
+	if d := cmp.Diff(def.Gate, r.Gate); d != "" {
+		t.Errorf("gate: %s", d)
+	}
+	if d := cmp.Diff(def.Tracker.Mounts, r.Tracker.Mounts); d != "" {
+		t.Errorf("mounts: %s", d)
+	}
+	def.Pedal.Path = r.Pedal.Path
+	if d := cmp.Diff(def.Pedal, r.Pedal); d != "" {
+		t.Errorf("pedal: %s", d)
+	}
+	if r.Tracker.RateHz != def.Tracker.RateHz || len(r.Cameras) != 2 || len(r.Encoders) != 2 {
+		t.Errorf("%+v", r)
+	}
+}
