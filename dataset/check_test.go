@@ -59,7 +59,10 @@ func editTable(t *testing.T, root, path string, f func(c map[string]*pq.Column),
 		columns = append(columns, *c)
 	}
 	if md == nil {
-		md = map[string]string{"huggingface": hf}
+		md = map[string]string{}
+		if hf != "" {
+			md["huggingface"] = hf
+		}
 	}
 	out, err := os.Create(full)
 	if err != nil {

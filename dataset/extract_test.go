@@ -63,10 +63,15 @@ func TestExtractRealRecording(t *testing.T) {
 	}
 }
 
+// packets lists the coded pictures of a video.
 func packets(t *testing.T, path string) []string {
 	t.Helper()
+	info, err := video.Probe(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out []string
-	if err := video.Packets(path, func(_ int, b []byte) error { out = append(out, string(b)); return nil }); err != nil {
+	if err := video.Packets(path, func(_ int, b []byte) error { out = append(out, string(video.Coded(info.Codec, b))); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return out

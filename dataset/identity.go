@@ -105,15 +105,21 @@ func (d *Dataset) hashEpisode(h hasher, e EpisodeMeta) error {
 	return nil
 }
 
-// hashVideo hashes the encoded packets of the episode's frames.
+// hashVideo hashes the coded pictures of the episode's frames.
 func (d *Dataset) hashVideo(h hasher, e EpisodeMeta, key string) error {
 	span := e.Videos[key]
 	last := span.FirstFrame + e.Length
+	path := filepath.Join(d.root, span.Path)
+	info, err := video.Probe(path)
+	if err != nil {
+		return err
+	}
 	n := 0
-	err := video.Packets(filepath.Join(d.root, span.Path), func(i int, data []byte) error {
+	err = video.Packets(path, func(i int, data []byte) error {
 		if i >= span.FirstFrame && i < last {
-			h.number(uint64(len(data)))
-			h.h.Write(data)
+			coded := video.Coded(info.Codec, data)
+			h.number(uint64(len(coded)))
+			h.h.Write(coded)
 			n++
 		}
 		return nil

@@ -78,7 +78,7 @@ func cmpOr[T comparable](v, fallback T) T {
 // nothing in the file that depends on the day or the machine.
 func (o EncodeOptions) args(path string) []string {
 	n := strconv.Itoa
-	a := []string{"-an", "-vf", "scale=out_range=limited:out_color_matrix=bt601,format=yuv420p",
+	a := []string{"-an", "-vf", "scale=out_range=limited:out_color_matrix=bt601:flags=fast_bilinear,format=yuv420p",
 		"-color_range", "tv", "-colorspace", "smpte170m", "-color_primaries", "smpte170m", "-color_trc", "smpte170m",
 		"-threads", n(o.Threads), "-g", n(o.GOP), "-crf", n(o.CRF), "-preset", o.Preset}
 	if o.Codec == AV1 {
