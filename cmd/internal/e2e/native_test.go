@@ -36,6 +36,14 @@ func TestOtherPeoplesDatasets(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "two")
 	must(t, "dataset", "extract", unitree, out)
 	must(t, "dataset", "check", out)
+	pages := filepath.Join(t.TempDir(), "pages")
+	if r := must(t, "dataset", "view", out, "--out", pages); !strings.Contains(r.out, filepath.Join(pages, "index.html")) {
+		t.Errorf("view:\n%s", r.out)
+	}
+	r := must(t, "train", "--data", out, "--out", filepath.Join(t.TempDir(), "run"), "size=nano", "steps=10", "warmup=2", "batch=8", "report_rows=16", "val_rows=16")
+	if !strings.Contains(r.out, "held-out rows") {
+		t.Errorf("train on them reports no error on held-out rows:\n%s", r.out)
+	}
 }
 
 // trials reads the trials of an evaluation without the times that were measured.

@@ -1,0 +1,2 @@
+// Package tools holds the scripts behind the Makefile; its tests run them on made-up machines.
+package tools
