@@ -12,7 +12,6 @@ import (
 	"github.com/pinch-robotics/pinch/internal/device/camera"
 	"github.com/pinch-robotics/pinch/internal/device/pedal"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
-	"github.com/pinch-robotics/pinch/internal/wire/rosmsg"
 )
 
 const (
@@ -52,7 +51,8 @@ type engine struct {
 	number   int
 	faults   map[string]bool
 	res      Result
-	logged   map[string]uint64 // camera frames written, by topic
+	logged   map[string]uint64 // different messages written, by topic
+	loggedTo map[string]int64  // time of the newest of them
 	finished rawlog.WriterStats
 	shown    uint64
 }
@@ -71,7 +71,7 @@ func newEngine(opts Options) *engine {
 		opts: opts, rig: opts.Rig, clock: opts.Clock, in: make(chan event, 256), pub: newPublisher(opts.Rig),
 		axis: axis{opts.Rig.Pedal.Clock}, state: sessionState{task: opts.Rig.Task}, ctx: context.Background(),
 		firstTime: map[string]frames.DeviceTime{}, newest: map[string]frames.DeviceTime{}, judgedAt: map[string]frames.DeviceTime{},
-		faults: map[string]bool{}, logged: map[string]uint64{},
+		faults: map[string]bool{}, logged: map[string]uint64{}, loggedTo: map[string]int64{},
 	}
 	e.console = console{w: opts.Console, live: opts.Live}
 	e.pre = newPreroll(e.axis, prerollFor)
@@ -257,7 +257,11 @@ func (e *engine) write(m *message) error {
 		return err
 	}
 	e.shown++
-	e.logged[m.topic]++
+	// A frame may be in two recordings, in the tail of one and the pre-roll of the next; it counts once.
+	if at := axisTime(m.clock, event{host: m.host, device: m.device}); at > e.loggedTo[m.topic] {
+		e.loggedTo[m.topic] = at
+		e.logged[m.topic]++
+	}
 	if shownHook != nil {
 		shownHook(m)
 	}
@@ -337,11 +341,11 @@ func (e *engine) startRecording(at instant) error {
 	}
 	e.rec = rec
 	begin := at.add(-beforeStart)
-	static := staticTransforms(e.rig, rosmsg.TimeFromNanos(int64(begin.host)))
 	clock := ""
 	if e.rig.Tracker.Clock == e.axis.clock {
 		clock = e.axis.clock
 	}
+	static := staticTransforms(e.rig, e.pub.stamp(clock, event{host: begin.host, device: begin.device, timed: clock != ""}))
 	if err := e.write(&message{
 		topic: topicTFStatic, typeName: static.TypeName(), clock: clock, host: begin.host, device: begin.device, data: static.MarshalCDR(nil),
 	}); err != nil {

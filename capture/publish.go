@@ -52,8 +52,12 @@ func sideIndex(side string) int {
 	return 0
 }
 
-// stamp is the header stamp of a reading: its capture time as host time.
+// stamp is the header stamp of a reading: its capture time as host time. A simulated rig keeps its simulated time, as ROS
+// does with use_sim_time: at any speed but real time there is no sensible map to host time, and the same run must give the same bytes.
 func (p *publisher) stamp(clock string, e event) rosmsg.Time {
+	if p.rig.Robot.Simulation && clock != "" && e.timed {
+		return rosmsg.TimeFromNanos(int64(e.device))
+	}
 	return rosmsg.TimeFromNanos(int64(p.clocks.host(clock, e)))
 }
 

@@ -83,7 +83,7 @@ type CameraCount struct {
 	Frames      uint64 // good frames received
 	Bad         uint64 // damaged frames
 	PacketsLost uint64
-	Logged      uint64 // frames written to recordings (each also when it is part of a pre-roll)
+	Logged      uint64 // of them written to a recording
 }
 
 // Record connects to the devices of a rig and records what the operator's pedal asks for, until the session is over (see

@@ -29,6 +29,9 @@ func recordFake(t *testing.T, episodes int, rig *fakeRig) (Result, string) {
 	}
 	sent := s.wait(t)
 	for _, c := range res.Cameras {
+		if c.Logged == 0 || c.Logged > c.Frames {
+			t.Errorf("%s camera: %d of %d frames logged", c.Name, c.Logged, c.Frames)
+		}
 		if want := sent.Frames[sim.Camera(c.Name)]; c.Frames != want || c.Bad != 0 || c.PacketsLost != 0 {
 			t.Errorf("%s camera: %d of %d frames arrived, %d bad, %d packets lost", c.Name, c.Frames, want, c.Bad, c.PacketsLost)
 		}
@@ -220,7 +223,7 @@ func checkSession(t *testing.T, log stored, start float64) {
 	}
 }
 
-// The same device data gives the same recording: same topics, device times and payload values, whatever the scheduling was.
+// The same device data gives the same recording: same topics, device times and payload bytes, whatever the scheduling was.
 func TestSameSamplesGiveTheSameRecording(t *testing.T) {
 	fingerprint := func() string {
 		res, _ := recordFake(t, 2, newFakeRig())
@@ -234,7 +237,7 @@ func TestSameSamplesGiveTheSameRecording(t *testing.T) {
 			fmt.Fprintln(h, m.UUID, len(m.Segments))
 			for _, topic := range []string{"/left_camera/image_raw/compressed", "/right_camera/image_raw/compressed", "/center_camera/video", "/joint_states", "/tf", "/footpedal_states", "/quest/controller/left/valid", rawlog.TopicSession, "/tf_static"} {
 				for _, m := range log.topics[topic] {
-					fmt.Fprintln(h, topic, m.PublishTime, content(t, m))
+					fmt.Fprintf(h, "%s %d %x\n", topic, m.PublishTime, m.Data)
 				}
 			}
 		}
@@ -243,25 +246,4 @@ func TestSameSamplesGiveTheSameRecording(t *testing.T) {
 	if a, b := fingerprint(), fingerprint(); a != b {
 		t.Error("two recordings of the same samples differ")
 	}
-}
-
-// content is a message without its header stamp, which is host time.
-func content(t *testing.T, m rawlog.Message) string {
-	switch m.Channel.Schema.Name {
-	case rosmsg.TypeBool, "pinch.SessionEvent":
-		return fmt.Sprintf("%x", m.Data)
-	}
-	// encapsulation 4 bytes, stamp 8 bytes; a TF message has its count first and a stamp in each transform
-	if m.Channel.Schema.Name == rosmsg.TypeTFMessage {
-		var tf rosmsg.TFMessage
-		if err := tf.UnmarshalCDR(m.Data); err != nil {
-			t.Fatal(err)
-		}
-		s := ""
-		for _, x := range tf.Transforms {
-			s += fmt.Sprint(x.ChildFrameID, x.Transform)
-		}
-		return s
-	}
-	return fmt.Sprintf("%x", m.Data[12:])
 }
