@@ -105,7 +105,7 @@ func (ct *content) report(c *checker) {
 			continue
 		}
 		trained := strings.HasPrefix(f.Name, "action") || strings.HasPrefix(f.Name, "observation.state")
-		if f.DType == Bool || !trained {
+		if !trained || f.DType != Float32 && f.DType != Float64 {
 			others = append(others, fmt.Sprintf("%s (%d of %d)", f.Name, n, f.Dim()))
 			continue
 		}
@@ -115,8 +115,11 @@ func (ct *content) report(c *checker) {
 		c.each(Warn, "constant", f.Name, "", -1, -1, "leave these elements out, or keep a floor under the deviation when normalising",
 			"feature %q: %d of %d elements never change over %d rows (deviation 0): %s", f.Name, n, f.Dim(), fc.rows, strings.Join(still, ", "))
 	}
-	if len(others) > 0 {
-		c.each(Note, "constant-other", "", "", -1, -1, "none needed unless a policy takes them", "elements that never change in %d other features: %s", len(others), strings.Join(others, ", "))
+	if n := len(others); n > 0 {
+		if n > 6 {
+			others = append(others[:5], fmt.Sprintf("and %d more", n-5))
+		}
+		c.each(Note, "constant-other", "", "", -1, -1, "none needed unless a policy takes them", "elements that never change in %d other features: %s", n, strings.Join(others, ", "))
 	}
 }
 
@@ -136,10 +139,10 @@ func (c *checker) checkFrozen(ct *content) {
 	limit := max(2*c.d.info.FPS, 2)
 	for _, f := range ct.features {
 		fc := ct.of[f.Name]
-		if fc == nil || !fc.moved || f.Dim() < 2 || fc.frozen < limit {
+		if fc == nil || !fc.moved || f.Dim() < 2 || fc.frozen < limit || f.DType != Float32 && f.DType != Float64 {
 			continue
 		}
-		c.each(Note, "frozen", f.Name, "", fc.episode, fc.start, "look whether the hand rested or the sensor stopped",
+		c.each(Note, "frozen", "", "", fc.episode, fc.start, "look whether the hand rested or the sensor stopped",
 			"feature %q keeps all %d elements exactly equal for %d rows (%.1f s), the longest such stretch", f.Name, f.Dim(), fc.frozen, float64(fc.frozen)/float64(c.d.info.FPS))
 	}
 }

@@ -85,7 +85,7 @@ func (c *checker) checkFeatureStats(f Feature, raw map[string]any) {
 	if s := c.d.stats[f.Name]; f.DType.Visual() {
 		c.checkPictureStats(f, s, statsPath, -1)
 	} else if strings.Contains(f.Name, "image") {
-		c.each(Note, "stats-image-name", f.Name, statsPath, -1, -1, "none needed", "feature %q is numeric but its name contains \"image\"; its statistics have the shape (%d,1,1) that LeRobot's tools demand for such names", f.Name, f.Dim())
+		c.each(Note, "stats-image-name", "", statsPath, -1, -1, "none needed", "feature %q is numeric but its name contains \"image\"; its statistics have the shape (%d,1,1) that LeRobot's tools demand for such names", f.Name, f.Dim())
 	}
 }
 
