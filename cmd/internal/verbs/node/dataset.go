@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -97,7 +95,7 @@ func (o *viewOptions) AddFlags(f *pflag.FlagSet) {
 }
 
 func (o *viewOptions) checkFlags() (err error) {
-	o.ViewOptions.Episodes, err = parseEpisodes(o.Episodes)
+	o.ViewOptions.Episodes, err = program.ParseEpisodes(o.Episodes)
 	return err
 }
 
@@ -140,7 +138,7 @@ func datasetExtract() *cobra.Command {
 		Long: "Copies episodes of a v2.1 or v3.0 dataset into a new v3.0 dataset. Video packets are copied, not encoded again; indices,\n" +
 			"statistics and tasks are computed anew, so an incomplete copy becomes a complete dataset.\n" + program.ExitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			episodes, err := parseEpisodes(o.Episodes)
+			episodes, err := program.ParseEpisodes(o.Episodes)
 			if err != nil {
 				return err
 			}
@@ -164,27 +162,4 @@ func runExtract(ctx context.Context, src, dst string, episodes []int, o extractO
 	}
 	_, err = fmt.Fprintf(out, "%s: %d episodes, %d frames\n", dst, len(result.Episodes), result.Frames)
 	return err
-}
-
-// parseEpisodes reads a list such as 1,5,7-9. Empty gives nil: all.
-func parseEpisodes(list string) ([]int, error) {
-	var out []int
-	for _, part := range strings.Split(list, ",") {
-		if list == "" {
-			return nil, nil
-		}
-		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		from, err := strconv.Atoi(first)
-		to := from
-		if err == nil && isRange {
-			to, err = strconv.Atoi(last)
-		}
-		if err != nil || from < 0 || to < from {
-			return nil, program.Usage("--episodes: %q is no episode or range; write for instance 1,5,7-9", part)
-		}
-		for e := from; e <= to; e++ {
-			out = append(out, e)
-		}
-	}
-	return out, nil
 }

@@ -21,7 +21,7 @@ import (
 
 // Eval makes `pinch eval` with its verbs.
 func Eval() *cobra.Command {
-	return program.Group("eval", "run scored trials and write a report", evalRun(), evalShow(), evalTask())
+	return program.Group("eval", "run scored trials and write a report", evalRun(), evalReplay(), evalShow(), evalTask())
 }
 
 type evalOptions struct {
