@@ -168,3 +168,26 @@ func TestLoadNeedsACheckpoint(t *testing.T) {
 		t.Error("unknown noise accepted")
 	}
 }
+
+// BenchmarkInfer is one answer of the tiny two-hand policy to camera images of 640 x 480.
+func BenchmarkInfer(b *testing.B) {
+	s, err := Preset(PresetUMI, umiFeatures, 30, PresetOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	st, err := FitStats(s, "", []Episode{walk(1, 90)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := Architectures["tiny"]
+	p, err := New(NewManifest(s, a, st), awake(b, s, a), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	o := umiObservation(1)
+	for b.Loop() {
+		if _, err := p.Infer(o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

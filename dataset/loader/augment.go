@@ -45,7 +45,8 @@ func shift(dst []byte, src imaging.RGB, dx, dy int) {
 	}
 }
 
-// colour scales brightness, then contrast about the picture's mean grey, then saturation about each pixel's grey.
+// colour scales brightness b, then contrast c about the picture's mean grey m (after brightness), then saturation s about each
+// pixel's grey. All three are linear, so together v becomes s c b v + (1-s) c b grey + (1-c) m.
 // Grey is the Rec. 601 luma 0.299 R + 0.587 G + 0.114 B.
 func colour(pix []byte, brightness, contrast, saturation float64) {
 	var mean float64
@@ -53,14 +54,11 @@ func colour(pix []byte, brightness, contrast, saturation float64) {
 		mean += luma(float64(pix[i]), float64(pix[i+1]), float64(pix[i+2]))
 	}
 	mean *= brightness / float64(len(pix)/3)
+	own, grey, shift := saturation*contrast*brightness, (1-saturation)*contrast*brightness, (1-contrast)*mean
 	for i := 0; i+2 < len(pix); i += 3 {
-		r := mean + contrast*(brightness*float64(pix[i])-mean)
-		g := mean + contrast*(brightness*float64(pix[i+1])-mean)
-		b := mean + contrast*(brightness*float64(pix[i+2])-mean)
-		grey := luma(r, g, b)
-		pix[i] = level(grey + saturation*(r-grey))
-		pix[i+1] = level(grey + saturation*(g-grey))
-		pix[i+2] = level(grey + saturation*(b-grey))
+		r, g, b := float64(pix[i]), float64(pix[i+1]), float64(pix[i+2])
+		base := grey*luma(r, g, b) + shift
+		pix[i], pix[i+1], pix[i+2] = level(own*r+base), level(own*g+base), level(own*b+base)
 	}
 }
 
