@@ -217,7 +217,7 @@ func (b *bench) camera(ctx context.Context, name string, st *rtspserve.Stream, c
 	}
 }
 
-// compare counts, per camera, the frames sent between the first and the last frame of the log that the log does not have.
+// compare counts, per camera, the frames sent between the session's first and last event that the log does not have.
 func (b *bench) compare(folder string) (BenchResult, error) {
 	path := filepath.Join(folder, logName(filepath.Base(folder)))
 	st, err := os.Stat(path)
@@ -229,7 +229,15 @@ func (b *bench) compare(folder string) (BenchResult, error) {
 		return BenchResult{}, err
 	}
 	defer r.Close()
-	res := BenchResult{Duration: r.Info().End.Sub(r.Info().Start), Bytes: st.Size()}
+	res := BenchResult{Bytes: st.Size()}
+	first, last := frames.DeviceTime(math.MaxInt64), frames.DeviceTime(0)
+	for m, err := range r.Messages(rawlog.TopicSession) {
+		if err != nil {
+			return res, err
+		}
+		first, last = min(first, frames.DeviceTime(m.LogTime)), max(last, frames.DeviceTime(m.LogTime))
+	}
+	res.Duration = last.Sub(first)
 	for _, name := range benchNames {
 		c := BenchCamera{Name: name, Codec: "jpeg"}
 		topic := "/" + name + "_camera/image_raw/compressed"
@@ -237,14 +245,15 @@ func (b *bench) compare(folder string) (BenchResult, error) {
 			c.Codec, topic = "h264", "/"+name+"_camera/video"
 		}
 		logged := map[frames.DeviceTime]bool{}
-		first, last := frames.DeviceTime(math.MaxInt64), frames.DeviceTime(0)
 		for m, err := range r.Messages(topic) {
 			if err != nil {
 				return res, err
 			}
 			t, _ := m.DeviceTime()
 			logged[t] = true
-			first, last = min(first, t), max(last, t)
+			if t >= first && t <= last {
+				c.Logged++
+			}
 		}
 		for _, t := range b.sent[name] {
 			if t < first || t > last {
@@ -255,7 +264,6 @@ func (b *bench) compare(folder string) (BenchResult, error) {
 				c.Lost++
 			}
 		}
-		c.Logged = len(logged)
 		res.Cameras = append(res.Cameras, c)
 	}
 	return res, nil

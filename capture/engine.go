@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,8 @@ const (
 	beforeStart  = 400 * time.Millisecond // a recording begins that long before the press that starts it
 	afterEnd     = 250 * time.Millisecond // and ends that long after its last event
 	closeTimeout = 10 * time.Second       // a closing recording waits no longer for late devices
+
+	exchangesKept = 15 // clock exchanges that a recording begins with, the window of the estimate
 )
 
 // engine is one session. All its fields belong to the goroutine of loop, apart from in and what the drivers own.
@@ -46,6 +50,8 @@ type engine struct {
 	pedalDone bool
 	lastEvent frames.HostTime
 
+	exchanges map[string][]frames.ClockSample // the newest, by clock
+
 	rec      *recording
 	closing  *closing
 	number   int
@@ -71,7 +77,7 @@ func newEngine(opts Options) *engine {
 		opts: opts, rig: opts.Rig, clock: opts.Clock, in: make(chan event, 256), pub: newPublisher(opts.Rig),
 		axis: axis{opts.Rig.Pedal.Clock}, state: sessionState{task: opts.Rig.Task}, ctx: context.Background(),
 		firstTime: map[string]frames.DeviceTime{}, newest: map[string]frames.DeviceTime{}, judgedAt: map[string]frames.DeviceTime{},
-		faults: map[string]bool{}, logged: map[string]uint64{}, loggedTo: map[string]int64{},
+		faults: map[string]bool{}, exchanges: map[string][]frames.ClockSample{}, logged: map[string]uint64{}, loggedTo: map[string]int64{},
 	}
 	e.console = console{w: opts.Console, live: opts.Live}
 	e.pre = newPreroll(e.axis, prerollFor)
@@ -351,6 +357,13 @@ func (e *engine) startRecording(at instant) error {
 	}); err != nil {
 		return err
 	}
+	for _, clock := range slices.Sorted(maps.Keys(e.exchanges)) { // so that a short recording has its clocks too
+		for _, s := range e.exchanges[clock] {
+			if err := e.writeExchange(clock, s); err != nil {
+				return err
+			}
+		}
+	}
 	for _, m := range e.pre.from(begin) {
 		if err := e.write(&m); err != nil {
 			return err
@@ -415,9 +428,17 @@ func (e *engine) clockSample(clock string, s frames.ClockSample) error {
 		return nil
 	}
 	e.pub.clocks.sampled(clock, s)
+	e.exchanges[clock] = append(e.exchanges[clock], s)
+	if n := len(e.exchanges[clock]); n > exchangesKept {
+		e.exchanges[clock] = e.exchanges[clock][n-exchangesKept:]
+	}
 	if e.rec == nil || e.closing != nil {
 		return nil
 	}
+	return e.writeExchange(clock, s)
+}
+
+func (e *engine) writeExchange(clock string, s frames.ClockSample) error {
 	return e.rec.writeJSON(rawlog.TopicClock, rawlog.ClockSampleSchema, "", s.Host, 0, rawlog.ClockSample{
 		Clock: clock, DeviceNS: int64(s.Device), HostNS: int64(s.Host), RoundTripNS: int64(s.RoundTrip),
 	})

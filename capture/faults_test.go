@@ -146,6 +146,10 @@ func TestInterruptFinishesTheRecording(t *testing.T) {
 	if err != nil || len(m.Segments) != 1 || !m.Segments[0].Success || m.Episode.Success {
 		t.Errorf("%+v, %v", m, err)
 	}
+	checkClock(t, load(t, res.Saved[0]))
+	if n := len(load(t, res.Saved[0]).topics[rawlog.TopicClock]); n == 0 { // the recording began half a second or more after the first exchange
+		t.Error("the recording has no clock exchange")
+	}
 	if log := load(t, res.Saved[0]); strings.Join(events(t, log), " ") != "start subtask accept subtask cancel" {
 		t.Errorf("events %v", events(t, log))
 	}

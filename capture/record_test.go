@@ -89,6 +89,21 @@ func TestRecordingHoldsWhatTheDevicesMeasured(t *testing.T) {
 		checkJoints(t, log)
 		checkPoses(t, log)
 		checkSession(t, log, start)
+		checkClock(t, log)
+	}
+}
+
+// checkClock: the exchanges of a recording are with the rig's clock.
+func checkClock(t *testing.T, log stored) {
+	t.Helper()
+	for _, m := range log.topics[rawlog.TopicClock] {
+		var c rawlog.ClockSample
+		if err := json.Unmarshal(m.Data, &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Clock != sim.ClockName || c.DeviceNS < int64(sim.StartTime) || c.HostNS != int64(m.LogTime) || c.RoundTripNS < 0 {
+			t.Errorf("%+v logged at %d", c, m.LogTime)
+		}
 	}
 }
 

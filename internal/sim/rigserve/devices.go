@@ -70,6 +70,7 @@ type trackerServer struct {
 
 func newTrackerServer(host string) (*trackerServer, error) {
 	t := &trackerServer{mounts: mounts()}
+	t.now.Store(int64(sim.StartTime))
 	var err error
 	if t.listener, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
 		return nil, fmt.Errorf("serve tracker: %w", err)
