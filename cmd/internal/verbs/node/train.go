@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -93,7 +94,11 @@ func runTrain(ctx context.Context, c train.Config, o trainOptions, out, console 
 	if result.Report != nil {
 		fmt.Fprint(out, result.Report)
 	}
-	_, err = fmt.Fprintf(out, "%d steps, loss %.4f, validation loss %.4f, %.1f samples/s\ncheckpoint: %s\n",
-		result.Steps, result.Loss, result.ValLoss, result.SamplesPerSecond, result.Checkpoint)
+	validation := "nothing held out"
+	if !math.IsNaN(result.ValLoss) {
+		validation = fmt.Sprintf("validation loss %.4f", result.ValLoss)
+	}
+	_, err = fmt.Fprintf(out, "%d steps, loss %.4f, %s, %.1f samples/s\ncheckpoint: %s\n",
+		result.Steps, result.Loss, validation, result.SamplesPerSecond, result.Checkpoint)
 	return err
 }
