@@ -19,14 +19,14 @@ func corpusOf(t *testing.T, c Config) *corpus {
 }
 
 func TestTailsAreNeverSeen(t *testing.T) {
-	c := small(spots(t, 2, 20), filepath.Join(t.TempDir(), "run"))
-	c.Horizon, c.ValShare, c.ValSplit = 4, 0.25, splitAuto
+	c := small(spots(t, 3, 10), filepath.Join(t.TempDir(), "run"))
+	c.Horizon, c.ValShare, c.ValSplit = 4, 0.3, splitAuto
 	k := corpusOf(t, c)
-	if k.provenance.Split != splitTail || len(k.provenance.TrainEpisodes) != 2 {
-		t.Fatalf("two episodes were split by %q into %v", k.provenance.Split, k.provenance.TrainEpisodes)
+	if k.provenance.Split != splitTail || len(k.provenance.TrainEpisodes) != 3 {
+		t.Fatalf("three episodes were split by %q into %v", k.provenance.Split, k.provenance.TrainEpisodes)
 	}
-	if len(k.train) != 2*15 || len(k.val) != 2*5 {
-		t.Fatalf("%d training and %d validation rows, want 30 and 10", len(k.train), len(k.val))
+	if len(k.train) != 3*7 || len(k.val) != 3*3 {
+		t.Fatalf("%d training and %d validation rows, want 21 and 9", len(k.train), len(k.val))
 	}
 	dim := k.spec.ActionDim()
 	chunk, valid := make([]float64, 4*dim), make([]bool, 4)
@@ -36,14 +36,14 @@ func TestTailsAreNeverSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		for step, ok := range valid {
-			if ok != (at+step < 15) {
-				t.Fatalf("row %d step %d valid: %v; rows from 15 on are held out", at, step, ok)
+			if ok != (at+step < 7) {
+				t.Fatalf("row %d step %d valid: %v; rows from 7 on are held out", at, step, ok)
 			}
 		}
 	}
 	for _, e := range k.trainEpisodes() {
-		if e.Length != 15 {
-			t.Errorf("statistics see %d rows of 20", e.Length)
+		if e.Length != 7 {
+			t.Errorf("statistics see %d rows of 10", e.Length)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,12 +15,29 @@ import (
 	"github.com/pinch-robotics/pinch/policy"
 )
 
+// shared holds the datasets of the tests.
+var shared string
+
+func TestMain(m *testing.M) {
+	var err error
+	if shared, err = os.MkdirTemp("", "pinch-train-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(shared)
+	os.Exit(code)
+}
+
 // spots writes a dataset in which only the picture tells the action: each frame shows a bright spot at a random place and the
 // row's action is that place in -1..1; the state is noise that says nothing.
+// Tests share one copy of each size; none changes it.
 func spots(t *testing.T, episodes, length int) string {
 	t.Helper()
 	testpeer.Program(t, "ffmpeg", "ffmpeg")
-	dir := filepath.Join(t.TempDir(), "spots")
+	dir := filepath.Join(shared, fmt.Sprintf("spots-%dx%d", episodes, length))
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
 	w, err := dataset.Create(dir, dataset.Options{FPS: 10, Features: []dataset.Feature{
 		{Name: "observation.state", DType: dataset.Float32, Shape: []int{3}},
 		{Name: "action", DType: dataset.Float32, Shape: []int{2}},

@@ -37,7 +37,7 @@ func read(t *testing.T, path ...string) []byte {
 var weightFiles = []string{policy.RawFile, policy.EMAFile, optimizerFile}
 
 func TestResumeGivesTheBytesOfOneRun(t *testing.T) {
-	data := spots(t, 4, 12)
+	data := spots(t, 4, 10)
 	whole := small(data, filepath.Join(t.TempDir(), "whole"))
 	mustRun(t, whole)
 
