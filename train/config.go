@@ -14,7 +14,7 @@ import (
 // Config holds every choice of a run. Zero values of Arch are filled from Size.
 type Config struct {
 	Data string `yaml:"data"` // dataset folder
-	Out  string `yaml:"out"`  // run folder; must not exist yet unless resume
+	Out  string `yaml:"out"`  // run folder; must be new or empty unless resume
 
 	Preset    string           `yaml:"preset"` // umi, joint or auto
 	Spec      *policy.Spec     `yaml:"spec"`   // inputs and outputs spelled out; replaces preset, image, horizon, stride, max_tokens

@@ -207,7 +207,7 @@ func (k *corpus) prompts() []string {
 	return out
 }
 
-// episode gives the numbers of a loaded episode in the policy's form.
+// episodeOf gives the numbers of a loaded episode in the policy's form.
 func episodeOf(e *loader.Episode) policy.Episode {
 	return policy.Episode{Length: e.Length, Columns: e.Columns}
 }

@@ -57,10 +57,10 @@ func (t *trainer) compile() (err error) {
 func (t *trainer) loop(ctx context.Context) error {
 	stream := loader.Start(ctx, t.cfg.Workers, 2, t.steps, t.cfg.Steps, t.batches())
 	defer stream.Close()
-	bar := newBar(t.Console, "train", t.cfg.Steps)
+	bar := newProgress(t.Console, t.Now, "train")
 	defer bar.finish()
 	start, first := t.Now(), t.steps
-	meter := newMeter(t.Now(), t.steps)
+	meter := newMeter(start)
 	for t.steps < t.cfg.Steps {
 		batch, ok, err := stream.Next()
 		if err != nil {
@@ -83,7 +83,7 @@ func (t *trainer) loop(ctx context.Context) error {
 		meter.add(loss, norm)
 		elapsed := t.Now().Sub(start)
 		t.result.SamplesPerSecond = float64((t.steps-first)*t.cfg.Batch) / math.Max(elapsed.Seconds(), 1e-9)
-		bar.step(t.steps, fmt.Sprintf("loss %.4f  %.0f samples/s", meter.loss(), t.result.SamplesPerSecond))
+		bar.report(t.steps, t.cfg.Steps, fmt.Sprintf("loss %.4f  %.0f samples/s", meter.loss(), t.result.SamplesPerSecond))
 		limit := t.cfg.MaxMinutes > 0 && elapsed >= time.Duration(t.cfg.MaxMinutes*float64(time.Minute))
 		last := limit || t.steps == t.cfg.Steps
 		if err := t.after(ctx, meter, rate, stream.Waited(), last); err != nil {
@@ -196,8 +196,11 @@ func (t *trainer) finish(ctx context.Context) error {
 	return atomicfile.WriteFile(filepath.Join(t.cfg.Out, "open_loop.json"), append(text, '\n'), 0o644)
 }
 
+// close releases what a run holds, however far it came.
 func (t *trainer) close() {
-	_ = t.data.Close()
+	if t.maker != nil && t.corpus != nil {
+		_ = t.data.Close()
+	}
 	if t.metrics != nil {
 		_ = t.metrics.Close()
 	}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
@@ -40,7 +40,7 @@ type meter struct {
 	last      float64
 }
 
-func newMeter(now time.Time, _ int) *meter { return &meter{since: now} }
+func newMeter(now time.Time) *meter { return &meter{since: now} }
 
 func (m *meter) add(loss, norm float64) {
 	m.sum += loss
@@ -69,6 +69,7 @@ func (t *trainer) openMetrics() error {
 		return err
 	}
 	t.curve = kept
+	t.result.Loss, t.result.ValLoss = lastLosses(kept)
 	err = atomicfile.Write(atomicfile.OS, path, 0o644, func(w io.Writer) error {
 		for _, p := range kept {
 			if err := json.NewEncoder(w).Encode(p); err != nil {
@@ -82,6 +83,19 @@ func (t *trainer) openMetrics() error {
 	}
 	t.metrics, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
 	return err
+}
+
+// lastLosses are the newest training and validation loss of a curve, NaN where it has none.
+func lastLosses(curve []point) (loss, val float64) {
+	loss, val = math.NaN(), math.NaN()
+	for _, p := range curve {
+		if p.ValLoss != nil {
+			val = *p.ValLoss
+		} else {
+			loss = p.Loss
+		}
+	}
+	return loss, val
 }
 
 // readPoints reads the lines up to a step; a cut last line is ignored.
@@ -102,7 +116,10 @@ func readPoints(path string, upTo int) ([]point, error) {
 			out = append(out, p)
 		}
 	}
-	return out, lines.Err()
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return out, nil
 }
 
 func (t *trainer) write(p point) error {
@@ -144,52 +161,18 @@ func (t *trainer) draw() error {
 	if err := plotutil.AddLines(chart, lines...); err != nil {
 		return fmt.Errorf("draw loss curve: %w", err)
 	}
-	for _, name := range []string{"loss.png", "loss.svg"} {
-		if err := chart.Save(20*vg.Centimeter, 12*vg.Centimeter, filepath.Join(t.cfg.Out, name)); err != nil {
+	for _, format := range []string{"png", "svg"} {
+		picture, err := chart.WriterTo(20*vg.Centimeter, 12*vg.Centimeter, format)
+		if err != nil {
 			return fmt.Errorf("draw loss curve: %w", err)
+		}
+		err = atomicfile.Write(atomicfile.OS, filepath.Join(t.cfg.Out, "loss."+format), 0o644, func(w io.Writer) error {
+			_, err := picture.WriteTo(w)
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// bar is a progress bar; on a nil or discarded writer it does nothing.
-type bar struct {
-	out  io.Writer
-	name string
-	p    *progressbar.ProgressBar
-}
-
-func newBar(w io.Writer, name string, total int) *bar {
-	b := &bar{out: w, name: name}
-	if w != nil && w != io.Discard && total > 0 {
-		b.start(total)
-	}
-	return b
-}
-
-func (b *bar) start(total int) {
-	b.p = progressbar.NewOptions(total, progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.name), progressbar.OptionSetWidth(30),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond))
-}
-
-// of reports done of total; the first call fixes the total.
-func (b *bar) of(done, total int) {
-	if b.p == nil && b.out != nil && b.out != io.Discard {
-		b.start(total)
-	}
-	b.step(done, b.name)
-}
-
-func (b *bar) step(done int, text string) {
-	if b.p != nil {
-		b.p.Describe(b.name + "  " + text)
-		_ = b.p.Set(done) // a broken terminal does not stop a training run
-	}
-}
-
-func (b *bar) finish() {
-	if b.p != nil {
-		_ = b.p.Finish()
-		fmt.Fprintln(b.out)
-	}
 }

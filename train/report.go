@@ -30,16 +30,13 @@ type ChannelError struct {
 	Mean   []float64 `json:"mean"`
 }
 
-// Total is the root mean square over the steps that have a number.
+// Total is the root mean square over the steps; NaN when there are none.
 func Total(steps []float64) float64 {
-	sum, n := 0.0, 0
+	sum := 0.0
 	for _, v := range steps {
-		if !math.IsNaN(v) {
-			sum += v * v
-			n++
-		}
+		sum += v * v
 	}
-	return math.Sqrt(sum / float64(n))
+	return math.Sqrt(sum / float64(len(steps)))
 }
 
 // String is a table with one line per channel: the error over all steps and at the first and last.
@@ -90,16 +87,17 @@ func channelsOf(s policy.Spec) []channel {
 }
 
 // square is the mean square (numbers) or square angle (rotations) between two action rows; positions count as a distance.
+// Six numbers that are no rotation count as half a turn, the greatest error a rotation can have.
 func (c channel) square(a, b []float64) float64 {
 	a, b = a[c.col:c.col+c.n], b[c.col:c.col+c.n]
 	if c.angle {
 		qa, errA := frames.Rot6DRows(a).Quat()
 		qb, errB := frames.Rot6DRows(b).Quat()
-		if errA != nil || errB != nil {
-			return math.NaN()
+		angle := math.Pi
+		if errA == nil && errB == nil {
+			angle = qa.AngleTo(qb)
 		}
-		angle := qa.AngleTo(qb) * c.scale
-		return angle * angle
+		return angle * c.scale * angle * c.scale
 	}
 	sum := 0.0
 	for i := range a {

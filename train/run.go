@@ -27,7 +27,7 @@ type Options struct {
 // Result tells how a run ended.
 type Result struct {
 	Steps            int     // optimiser steps done in total
-	Loss             float64 // mean of the last logged interval
+	Loss             float64 // mean of the last logged interval; NaN before the first
 	ValLoss          float64 // of the averaged weights; NaN without validation
 	SamplesPerSecond float64 // encoded samples, whole loop, this session
 	TimeLimit        bool    // stopped by max_minutes
@@ -69,6 +69,7 @@ func run(ctx context.Context, c Config, o Options) (Result, error) {
 		return Result{}, err
 	}
 	t := &trainer{cfg: c, Options: o}
+	defer t.close()
 	if c.Resume {
 		if err := t.readCheckpoint(); err != nil {
 			return Result{}, err
@@ -79,7 +80,6 @@ func run(ctx context.Context, c Config, o Options) (Result, error) {
 	if err := t.prepare(ctx); err != nil {
 		return Result{}, err
 	}
-	defer t.close()
 	if err := t.loop(ctx); err != nil {
 		return t.result, err
 	}
@@ -106,12 +106,13 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if t.stored != nil {
 		spec = &t.stored.manifest.Spec
 	}
-	bar := newBar(t.Console, "decode", -1)
 	t.maker = &maker{cfg: t.cfg}
-	if t.corpus, err = openCorpus(ctx, t.cfg, spec, t.Logger, bar.of); err != nil {
+	bar := newProgress(t.Console, t.Now, "decode")
+	t.corpus, err = openCorpus(ctx, t.cfg, spec, t.Logger, func(done, total int) { bar.report(done, total, "") })
+	bar.finish()
+	if err != nil {
 		return err
 	}
-	bar.finish()
 	if t.stored != nil {
 		err = t.restore()
 	} else {

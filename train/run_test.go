@@ -66,6 +66,10 @@ func TestResumeGivesTheBytesOfOneRun(t *testing.T) {
 			t.Errorf("%s differs between one run and two", f)
 		}
 	}
+	// Resuming a run that is done changes nothing and still knows how it ended.
+	if again := mustRun(t, parts); again.Steps != 4 || again.Loss != r.Loss || again.ValLoss != r.ValLoss || again.Checkpoint == "" {
+		t.Errorf("resumed at its end: %+v, want the losses %v and %v", again, r.Loss, r.ValLoss)
+	}
 	// The log has every step once.
 	steps := map[int]int{}
 	for _, line := range bytes.Split(bytes.TrimSpace(read(t, parts.Out, "metrics.jsonl")), []byte("\n")) {
