@@ -29,7 +29,7 @@ const (
 const Format = "pinch-policy-v1"
 
 // ErrBadCheckpoint marks a checkpoint that must not be used. The message names the file and the field.
-var ErrBadCheckpoint = errors.New("unusable checkpoint")
+var ErrBadCheckpoint = errors.New("unusable checkpoint, copy its whole folder again or use an older one")
 
 // ErrIncomplete marks, together with ErrBadCheckpoint, a folder whose writer did not finish.
 var ErrIncomplete = errors.New("checkpoint was not finished")
@@ -216,6 +216,9 @@ func (m Manifest) check() error {
 func requireFields(text []byte, t reflect.Type, at string) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(text, &object); err != nil {
+		if at == "" {
+			return fmt.Errorf("no JSON object: %w", err)
+		}
 		return fmt.Errorf("field %s: %w", strings.TrimPrefix(at, "."), err)
 	}
 	for i := range t.NumField() {

@@ -66,6 +66,9 @@ func buildLoss(s Spec, a Architecture, batch, draws int) (*Training, *network, e
 	if err := a.Check(s); err != nil {
 		return nil, nil, err
 	}
+	if err := checkMemory(s, a, batch, draws); err != nil {
+		return nil, nil, err
+	}
 	n := newNetwork(s, a)
 	t := &Training{Graph: n.graph}
 	err := op.Build(func() {

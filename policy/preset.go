@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,14 +87,14 @@ func Preset(name string, features []Feature, fps int, o PresetOptions) (Spec, er
 	case PresetJoint:
 		return joint(features, fps, o)
 	case PresetAuto:
-		if s, err := umi(features, fps, o); err == nil {
-			return s, nil
+		s, err := umi(features, fps, o)
+		if !errors.Is(err, errLacking) { // it has the layout: what is wrong is not the dataset
+			return s, err
 		}
-		s, err := joint(features, fps, o)
-		if err != nil {
+		if s, err = joint(features, fps, o); errors.Is(err, errLacking) {
 			return Spec{}, fmt.Errorf("no preset fits: %w", err)
 		}
-		return s, nil
+		return s, err
 	}
 	return Spec{}, fmt.Errorf("policy preset %q is unknown: use %s, %s or %s", name, PresetUMI, PresetJoint, PresetAuto)
 }
@@ -174,6 +175,9 @@ func (s Spec) CheckFeatures(features []Feature) error {
 	return nil
 }
 
+// errLacking marks a dataset without the features of a layout.
+var errLacking = errors.New("the dataset lacks")
+
 // lacking lists the features that the Spec names and the dataset does not have.
 func (s Spec) lacking(features []Feature) error {
 	has := make([]string, len(features))
@@ -192,8 +196,12 @@ func (s Spec) lacking(features []Feature) error {
 	for _, c := range s.Columns() {
 		want(c.Feature)
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("the dataset lacks %s; it has %s", strings.Join(missing, ", "), strings.Join(has, ", "))
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	const most = 12
+	if more := len(has) - most; more > 0 {
+		has = append(has[:most], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("%w %s; it has %s", errLacking, strings.Join(missing, ", "), strings.Join(has, ", "))
 }

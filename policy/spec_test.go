@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -148,5 +149,21 @@ func TestSpecChecks(t *testing.T) {
 		if s.Check() == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// A dataset that has the layout is not blamed for a wrong setting, and a long list of features is cut.
+func TestAutoPresetNamesTheSetting(t *testing.T) {
+	_, err := Preset(PresetAuto, umiFeatures, 30, PresetOptions{ImageSize: 100_000})
+	if err == nil || strings.Contains(err.Error(), "preset") || !strings.Contains(err.Error(), "100000") {
+		t.Errorf("too large a picture: %v", err)
+	}
+	var many []Feature
+	for i := range 100 {
+		many = append(many, Feature{Name: fmt.Sprintf("feature.%d", i), DType: "float32", Shape: []int{1}})
+	}
+	_, err = Preset(PresetAuto, many, 30, PresetOptions{})
+	if err == nil || !strings.Contains(err.Error(), "and 88 more") || !strings.Contains(err.Error(), "lacks observation.state") {
+		t.Errorf("no layout: %v", err)
 	}
 }
