@@ -20,6 +20,7 @@ import (
 
 	"github.com/pinch-robotics/pinch/frames"
 	"github.com/pinch-robotics/pinch/internal/device"
+	"github.com/pinch-robotics/pinch/internal/device/camera"
 	"github.com/pinch-robotics/pinch/internal/device/pedal"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
 	"github.com/pinch-robotics/pinch/internal/rtspserve"
@@ -239,13 +240,13 @@ func (b *bench) compare(folder string) (BenchResult, error) {
 	}
 	res.Duration = last.Sub(first)
 	for _, name := range benchNames {
-		c := BenchCamera{Name: name, Codec: "jpeg"}
-		topic := "/" + name + "_camera/image_raw/compressed"
+		codec := camera.MJPEG
 		if name == "center" {
-			c.Codec, topic = "h264", "/"+name+"_camera/video"
+			codec = camera.H264
 		}
+		c := BenchCamera{Name: name, Codec: codec.String()}
 		logged := map[frames.DeviceTime]bool{}
-		for m, err := range r.Messages(topic) {
+		for m, err := range r.Messages(topicCamera(name, codec)) {
 			if err != nil {
 				return res, err
 			}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
 	"github.com/pinch-robotics/pinch/internal/meta"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
 )
@@ -40,7 +41,7 @@ func createRecording(out, name string, m meta.Recording, opt rawlog.WriterOption
 		log, err = rawlog.Create(filepath.Join(dir, logName(name)), opt)
 	}
 	if err == nil {
-		err = syncDir(out)
+		err = atomicfile.SyncDir(out)
 	}
 	if err != nil {
 		if log != nil {
@@ -145,10 +146,10 @@ func publishFolder(out, name, dir string, m meta.Recording) (string, error) {
 		return "", fmt.Errorf("finish recording %s: %w", name, err)
 	}
 	final := filepath.Join(out, name)
-	if err := os.Rename(dir, final); err != nil {
+	if err := atomicfile.Rename(atomicfile.OS, dir, final); err != nil {
 		return "", fmt.Errorf("finish recording %s: %w", name, err)
 	}
-	return final, syncDir(out)
+	return final, nil
 }
 
 // discard closes the log and moves the folder out of sight. Nothing is deleted.
@@ -165,20 +166,8 @@ func discardFolder(out, name, dir string) (string, error) {
 		return "", fmt.Errorf("discard recording %s: %w", name, err)
 	}
 	to := filepath.Join(bin, name)
-	if err := os.Rename(dir, to); err != nil {
+	if err := atomicfile.Rename(atomicfile.OS, dir, to); err != nil {
 		return "", fmt.Errorf("discard recording %s: %w", name, err)
 	}
-	return to, syncDir(out)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync folder %s: %w", dir, err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync folder %s: %w", dir, err)
-	}
-	return nil
+	return to, nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/spatial/r3"
 
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
 	"github.com/pinch-robotics/pinch/internal/config"
 	"github.com/pinch-robotics/pinch/internal/device/pedal"
 	"github.com/pinch-robotics/pinch/internal/meta"
@@ -159,14 +159,14 @@ func (r *Rig) resolve(dir string) {
 	}
 }
 
-// Write writes the rig to a file in the form that LoadRig reads.
+// Write writes the rig, whole or not at all, to a file in the form that LoadRig reads.
 func (r Rig) Write(path string) error {
 	b, err := config.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("write rig file %s: %w", path, err)
 	}
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		return fmt.Errorf("write rig file: %w", err)
+	if err := atomicfile.WriteFile(path, b, 0o644); err != nil {
+		return fmt.Errorf("rig file: %w", err)
 	}
 	return nil
 }

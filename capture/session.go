@@ -11,11 +11,6 @@ const (
 	cmdCancel
 )
 
-// String is the command in a word.
-func (c command) String() string {
-	return [...]string{"", "accept", "reject", "cancel"}[c]
-}
-
 // sessionState is the state machine of one recording after another:
 //
 //	waiting    --accept-->  recording subtask 0
@@ -29,8 +24,7 @@ type sessionState struct {
 	task      Task
 	recording bool
 	subtask   int
-	judged    int    // segments accepted or rejected in this recording
-	accepted  int    // of them accepted
+	accepted  int    // segments accepted in this recording
 	last      []bool // by subtask: the last attempt succeeded
 }
 
@@ -39,7 +33,7 @@ type step struct {
 	begin  bool // a recording begins with this event
 	events []rawlog.SessionEvent
 	end    bool // the recording is over
-	keep   bool // with end: it has judged segments and is saved; else it is discarded
+	keep   bool // with end: something in it was accepted and it is saved; else it is discarded
 }
 
 func (s *sessionState) apply(c command) step {
@@ -88,7 +82,6 @@ func (s *sessionState) open() rawlog.SessionEvent {
 }
 
 func (s *sessionState) close(event string, success bool) rawlog.SessionEvent {
-	s.judged++
 	if success {
 		s.accepted++
 	}

@@ -14,7 +14,8 @@ const Decoder = "opencv"
 // decodeJPEG decodes with OpenCV (libjpeg-turbo, about six times the speed of the standard library). OpenCV delivers
 // blue first; the channels are swapped while copying out, so no Mat outlives the call.
 func decodeJPEG(data []byte) (RGB, error) {
-	mat, err := gocv.IMDecode(data, gocv.IMReadColor)
+	// As the twin does, leave pictures as they are stored: a camera's mounting is no business of a tag in its files.
+	mat, err := gocv.IMDecode(data, gocv.IMReadColor|gocv.IMReadIgnoreOrientation)
 	if err != nil {
 		return RGB{}, err
 	}

@@ -100,6 +100,25 @@ func TestBuildDecoderAgreesWithTheStandardLibrary(t *testing.T) {
 	}
 }
 
+// A picture is decoded as it is stored, whatever an EXIF tag says about how it should be turned for display.
+func TestOrientationTagIsIgnored(t *testing.T) {
+	plain := encode(t, smooth(48, 32))
+	exif := []byte("Exif\x00\x00MM\x00\x2a\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00")
+	segment := append([]byte{0xff, 0xe1, 0, byte(len(exif) + 2)}, exif...)
+	tagged := append(append(bytes.Clone(plain[:2]), segment...), plain[2:]...)
+	want, err := DecodeJPEG(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeJPEG(tagged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Width != 48 || got.Height != 32 || !bytes.Equal(got.Pix, want.Pix) {
+		t.Errorf("tagged picture is %d x %d, want the 48 x 32 of the file", got.Width, got.Height)
+	}
+}
+
 func BenchmarkDecodeJPEG640x480(b *testing.B) {
 	var buf bytes.Buffer
 	if err := jpeg.Encode(&buf, smooth(640, 480), nil); err != nil {

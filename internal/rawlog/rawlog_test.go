@@ -293,6 +293,57 @@ func (f *limitedFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
+// slowSync is a file whose Sync waits until it is let go.
+type slowSync struct {
+	File
+	let <-chan struct{}
+}
+
+func (f slowSync) Sync() error {
+	<-f.let
+	return f.File.Sync()
+}
+
+// A Sync that is overtaken by Close still returns only when its messages are on the disk.
+func TestSyncKeepsItsWordWhileTheLogCloses(t *testing.T) {
+	let := make(chan struct{}, 1)
+	let <- struct{}{} // for the header
+	w, err := Create(filepath.Join(t.TempDir(), "a.mcap"), WriterOptions{OpenFile: func(p string) (File, error) {
+		f, err := os.Create(p)
+		return slowSync{f, let}, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := w.AddChannel("/a", testSchema, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(id, 1, 0, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	durable, closed := make(chan uint64, 1), make(chan error, 1)
+	go func() {
+		if err := w.Sync(); err != nil {
+			t.Error(err)
+		}
+		durable <- w.Stats().Durable
+	}()
+	go func() { closed <- w.Close() }()
+	select {
+	case n := <-durable:
+		t.Fatalf("Sync returned with %d durable while the disk had not answered", n)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(let)
+	if n := <-durable; n != 1 {
+		t.Errorf("after Sync %d messages are durable, want 1", n)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
 // On a full disk there is one clear error, every complete chunk stays readable, and the file ends with it.
 func TestFullDiskKeepsWhatWasSaved(t *testing.T) {
 	for room := 300; room < 12000; room += 701 {

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/foxglove/mcap/go/mcap"
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
 
 // Recovery tells what Recover did.
@@ -70,12 +70,16 @@ func RecoverWith(path string, amend func(*Reader) ([]Added, error)) (Recovery, e
 			return Recovery{}, fmt.Errorf("recover %s (it is untouched): keep the original: %w", path, err)
 		}
 	}
-	if err := os.Rename(tmp, path); err != nil {
+	if err := atomicfile.Rename(atomicfile.OS, tmp, path); err != nil {
+		if errors.Is(err, atomicfile.ErrNotDurable) {
+			rec.Changed = true
+			return rec, fmt.Errorf("recover %s: %w", path, err)
+		}
 		_ = os.Remove(tmp)
 		return Recovery{}, fmt.Errorf("recover %s (it is untouched): %w", path, err)
 	}
 	rec.Changed = true
-	return rec, syncDir(filepath.Dir(path))
+	return rec, nil
 }
 
 // middleLost is true when unreadable bytes are followed by readable ones, which a killed writer does not leave behind.

@@ -2,7 +2,6 @@ package rawlog
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/foxglove/mcap/go/mcap"
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
 
 // File is what a Writer needs of a file; *os.File is one. Tests put a failing one in its place.
@@ -106,7 +106,7 @@ func Create(path string, opt WriterOptions) (*Writer, error) {
 	}
 	out, err := newOutput(path, f, opt.Library)
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = atomicfile.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		_ = f.Close()
@@ -228,7 +228,7 @@ func (w *Writer) Sync() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	target := w.stats.Accepted
-	for w.err == nil && w.stats.Durable < target && !w.closing {
+	for w.err == nil && w.stats.Durable < target { // Close, when it comes meanwhile, makes them durable too
 		w.wantSync = true
 		poke(w.wake)
 		w.changed.Wait()
@@ -361,18 +361,6 @@ func copyMap(m map[string]string) map[string]string {
 		out[k] = v
 	}
 	return out
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync folder %s: %w", dir, err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("sync folder %s: %w", dir, err)
-	}
-	return nil
 }
 
 // chunk collects the records of one MCAP chunk and their index.

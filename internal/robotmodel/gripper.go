@@ -20,7 +20,7 @@ type Gripper struct {
 }
 
 // YUBI returns the gripper of the YUBI rig on a robot flange.
-// Source: geometry and range from the rig's URDF (yubi_rig.json "frames"); the rate from the XM430-W350 servo (46 rpm without load, 4.8
+// Source: geometry and range from the rig's URDF; the rate from the XM430-W350 servo (46 rpm without load, 4.8
 // rad/s at the joint) with a third held back; masses and the capsules are our estimates for dynamics and collision checks.
 func YUBI() Gripper {
 	return Gripper{

@@ -46,7 +46,7 @@ func dialRTSP(ctx context.Context, address string, udp bool, h streamHandler) (c
 	c := &gortsplib.Client{Scheme: u.Scheme, Host: u.Host, ReadTimeout: rtspTimeout, WriteTimeout: rtspTimeout}
 	if udp {
 		transport = gortsplib.TransportUDP
-		// Keyframes of several cameras at once overflow the usual 208 KiB; see the losses in the notes of the driver's tests.
+		// Key frames of several cameras at once overflow the usual 208 KiB.
 		c.UDPReadBufferSize = 2 << 20
 	}
 	c.Transport = &transport

@@ -83,7 +83,7 @@ func parseAngle(b []byte) (float64, bool) {
 	return v, true
 }
 
-// isText is true for the firmware's plain sentences: printable ASCII with at least one space or three letters in a row.
+// isText is true for the firmware's plain sentences: printable ASCII with at least four letters.
 func isText(b []byte) bool {
 	letters := 0
 	for _, c := range b {

@@ -6,8 +6,8 @@ import (
 	"github.com/pinch-robotics/pinch/frames"
 )
 
-// debounce drops the chatter of a switch: after an accepted change of a button, further changes within Hold are held back, and the level at
-// the end of Hold wins. A press is reported at its first edge, so no press is late and none, however short, is lost.
+// debounce drops the chatter of a switch: after an accepted change of a button, further changes within hold are held back, and the level at
+// the end of hold wins. A press is reported at its first edge, so no press is late and none, however short, is lost.
 type debounce struct {
 	hold    time.Duration
 	level   [Buttons]bool              // last reported
@@ -32,7 +32,7 @@ func (d *debounce) add(button int, down bool, at frames.DeviceTime) (edge, bool)
 	return d.report(button, at), true
 }
 
-// settle reports the changes that were held back and have outlived Hold by time at.
+// settle reports the changes that were held back and have outlived hold by time at.
 func (d *debounce) settle(at frames.DeviceTime) []edge {
 	var out []edge
 	for b := range d.level {

@@ -38,7 +38,8 @@ type Source struct {
 	Retry   time.Duration            // pause between connection attempts; default device.RetryEvery
 }
 
-// Run emits a reading per line until ctx ends, reconnecting when the headset goes away. It returns nil.
+// Run emits a reading per line until ctx ends, reconnecting when the headset goes away; then it returns nil. A peer that sends no
+// lines of the application is a *device.ConfigError.
 func (s *Source) Run(ctx context.Context, emit func(Reading)) error {
 	return device.Retry(ctx, s.Name, s.Status, s.Retry, func(ctx context.Context, up func()) error {
 		d := net.Dialer{Timeout: dialTimeout}
