@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
 
 // disk is the file system as the writer uses it. Every operation that can fail asks fault first, so a test can make the
@@ -91,7 +93,7 @@ func (d disk) exists(path string) bool {
 	return err == nil
 }
 
-// copyIn copies a file from outside into the dataset and syncs it; a file in scratch is moved.
+// copyIn brings a file into the dataset, by a copy or by moving it, with its content on the disk when it returns.
 func (d disk) copyIn(from, to string, move bool) error {
 	if move {
 		if err := d.mkdir(filepath.ToSlash(filepath.Dir(to))); err != nil {
@@ -99,6 +101,9 @@ func (d disk) copyIn(from, to string, move bool) error {
 		}
 		if err := d.try("move", to); err != nil {
 			return fmt.Errorf("move %s: %w", from, err)
+		}
+		if err := atomicfile.SyncFile(from); err != nil { // its writer need not have done so
+			return err
 		}
 		return os.Rename(from, d.abs(to))
 	}

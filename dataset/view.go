@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pinch-robotics/pinch/dataset/video"
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
 
 //go:embed page.html index.html
@@ -257,7 +257,7 @@ func (v *viewer) video(ctx context.Context, e EpisodeMeta, name string) (pageVid
 	return pv, copyFile(src, filepath.Join(v.out, rel))
 }
 
-// copyFile links or copies a file unless it is there already with the same size.
+// copyFile copies a file unless it is there already with the same size.
 func copyFile(src, dst string) error {
 	a, err := os.Stat(src)
 	if err != nil {
@@ -274,27 +274,15 @@ func copyFile(src, dst string) error {
 		return err
 	}
 	defer in.Close()
-	out, err := os.Create(dst + ".part")
-	if err != nil {
+	return atomicfile.Write(atomicfile.OS, dst, 0o644, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
 		return err
-	}
-	_, err = io.Copy(out, in)
-	if err := errors.Join(err, out.Close()); err != nil {
-		os.Remove(dst + ".part")
-		return err
-	}
-	return os.Rename(dst+".part", dst)
+	})
 }
 
-// render writes a page under a temporary name first.
+// render writes a page, whole or not at all.
 func (v *viewer) render(name, tmpl string, data any) error {
-	var b strings.Builder
-	if err := templates.ExecuteTemplate(&b, tmpl, data); err != nil {
-		return err
-	}
-	part := filepath.Join(v.out, "."+name+".part")
-	if err := os.WriteFile(part, []byte(b.String()), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(part, filepath.Join(v.out, name))
+	return atomicfile.Write(atomicfile.OS, filepath.Join(v.out, name), 0o644, func(w io.Writer) error {
+		return templates.ExecuteTemplate(w, tmpl, data)
+	})
 }

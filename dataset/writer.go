@@ -249,9 +249,6 @@ func (w *Writer) Scratch() string { return w.disk.abs(scratchDir) }
 // NumEpisodes is the number of published episodes.
 func (w *Writer) NumEpisodes() int { return w.episodes }
 
-// Info returns the metadata as last published.
-func (w *Writer) Info() Info { return w.info }
-
 // AddEpisode checks ep, writes its file set and publishes it. It returns the episode's index. On error the dataset is as
 // before the call.
 func (w *Writer) AddEpisode(ctx context.Context, ep Episode) (int, error) {

@@ -11,8 +11,8 @@
 //
 // The path of a sample, and its inverse:
 //
-//	rows of a dataset -> Spec.State, Spec.Targets -> Stats.NormalizeState, NormalizeAction -> network
-//	network -> Stats.UnnormalizeAction -> Spec.StepDeltas (two hands) or the numbers as they are (joint space)
+//	rows of a dataset -> Spec.EncodeState, EncodeTargets -> Stats.NormalizeState, NormalizeAction -> network
+//	network -> Stats.UnnormalizeAction -> Spec.StepDeltas (two hands) or Spec.DecodeAbsolute (joint space)
 //
 // Serving a checkpoint:
 //

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"path/filepath"
 	"math"
 
 	"github.com/pinch-robotics/pinch/frames"
@@ -87,11 +88,11 @@ func segmentsOfEvents(events []event) []segment {
 	return out
 }
 
-// agree compares the events with meta.json, which holds the names and verdicts that people see.
+// agree compares the events with meta.json, which holds the names and verdicts that people see, and takes the names from there.
 func (s *survey) agree(segs []segment) error {
 	if len(segs) != len(s.meta.Segments) {
-		return fmt.Errorf("%s has %d closed segments, %s has %d; run `pinch record --recover` to write the latter anew",
-			rawlog.TopicSession, len(segs), meta.FileName, len(s.meta.Segments))
+		return fmt.Errorf("%s has %d closed segments, %s has %d; run `pinch record --recover %s` to write the latter anew, or leave the recording out",
+			rawlog.TopicSession, len(segs), meta.FileName, len(s.meta.Segments), filepath.Dir(s.path))
 	}
 	for i, ms := range s.meta.Segments {
 		if ms.Success != segs[i].success {

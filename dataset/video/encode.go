@@ -2,12 +2,15 @@ package video
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
+
+	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
 
 // Codec of a video stream, by LeRobot's name.
@@ -56,21 +59,13 @@ func (o EncodeOptions) fill() (EncodeOptions, error) {
 	}
 	switch o.Codec {
 	case H264:
-		o.CRF, o.Preset = cmpOr(o.CRF, 23), cmpOr(o.Preset, "ultrafast")
+		o.CRF, o.Preset = cmp.Or(o.CRF, 23), cmp.Or(o.Preset, "ultrafast")
 	case AV1:
-		o.CRF, o.Preset = cmpOr(o.CRF, 30), cmpOr(o.Preset, "12")
+		o.CRF, o.Preset = cmp.Or(o.CRF, 30), cmp.Or(o.Preset, "12")
 	default:
 		return o, fmt.Errorf("codec %q can not be written; choose %s or %s", o.Codec, H264, AV1)
 	}
 	return o, nil
-}
-
-func cmpOr[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
 }
 
 // args are ffmpeg's arguments after the input: closed groups of pictures, no B-frames, no scene cuts, limited-range
@@ -232,17 +227,12 @@ func (e *Encoder) Abort() {
 	}
 }
 
-// publish syncs a finished file and gives it its name.
+// publish gives a finished file its name; both are on the disk when it returns.
 func publish(part, path string) error {
-	f, err := os.Open(part)
-	if err != nil {
+	if err := atomicfile.SyncFile(part); err != nil {
 		return err
 	}
-	err = f.Sync()
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("sync %s: %w", part, err)
-	}
-	return os.Rename(part, path)
+	return atomicfile.Rename(atomicfile.OS, part, path)
 }
 
 // jpegSize reads width and height from the frame header, and checks that the picture starts and ends as a JPEG does.

@@ -1,6 +1,9 @@
 package video
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // ReaderOptions choose what a Reader returns.
 type ReaderOptions struct {
@@ -30,7 +33,7 @@ func Open(path string, o ReaderOptions) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{path: path, info: info, width: cmpOr(o.Width, info.Width), height: cmpOr(o.Height, info.Height)}
+	r := &Reader{path: path, info: info, width: cmp.Or(o.Width, info.Width), height: cmp.Or(o.Height, info.Height)}
 	if r.width <= 0 || r.height <= 0 {
 		return nil, fmt.Errorf("open %s: frame size %dx%d", path, r.width, r.height)
 	}
@@ -40,9 +43,6 @@ func Open(path string, o ReaderOptions) (*Reader, error) {
 	}
 	return r, nil
 }
-
-// Info is what the container says.
-func (r *Reader) Info() Info { return r.info }
 
 // Frames is the number of frames.
 func (r *Reader) Frames() int { return r.info.Frames() }
