@@ -154,6 +154,9 @@ func openRTSP(ctx context.Context, info armlink.CameraInfo) (FrameSource, error)
 		cancel()
 		<-s.done
 		return nil, fmt.Errorf("open %s wrist camera %s: %w", info.Name, info.URL, err)
+	case <-s.done: // trying again can not help
+		cancel()
+		return nil, fmt.Errorf("open %s wrist camera %s: %w", info.Name, info.URL, s.err)
 	case <-ctx.Done():
 		cancel()
 		<-s.done

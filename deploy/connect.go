@@ -64,7 +64,10 @@ func Connect(ctx context.Context, cell Cell, opts ConnectOptions) (*Session, err
 	return s, nil
 }
 
+// start greets the arm process and opens the cameras, which live as long as life. The session has to be closed whatever it returns.
 func (s *Session) start(ctx, life context.Context, opts ConnectOptions) error {
+	giveUp := context.AfterFunc(ctx, s.cancel) // a camera that is being opened must not outlast ctx
+	defer giveUp()
 	go s.readLoop()
 	m, err := s.receive(ctx)
 	if err != nil {
@@ -95,7 +98,7 @@ func (s *Session) start(ctx, life context.Context, opts ConnectOptions) error {
 		}
 		src, err := open(life, info)
 		if err != nil {
-			return err
+			return errors.Join(ctx.Err(), err)
 		}
 		s.wrists[h] = startWrist(life, info, src)
 	}
@@ -167,14 +170,19 @@ func (s *Session) take(st *armlink.State) error {
 	}
 	for i, a := range st.Arms {
 		for j := range a.Q {
-			if math.IsNaN(a.Q[j]+a.QCmd[j]) || math.IsInf(a.Q[j]+a.QCmd[j], 0) {
+			if !finite(a.Q[j]) || !finite(a.QCmd[j]) {
 				return fmt.Errorf("%w: %s arm reports joint %d as %v, commanded %v", ErrCellLost, s.hello.Arms[i].Name, j+1, a.Q[j], a.QCmd[j])
 			}
+		}
+		if !finite(a.GripperRad) || !finite(a.GripperCmdRad) {
+			return fmt.Errorf("%w: %s arm reports its fingers at %v, commanded %v", ErrCellLost, s.hello.Arms[i].Name, a.GripperRad, a.GripperCmdRad)
 		}
 	}
 	s.state = *st
 	return nil
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // next lets one period pass and returns at its state: by a grant in lock-step, by waiting in real time. In real time late states are
 // skipped, so that the newest counts.

@@ -107,9 +107,6 @@ func (e *executor) commitAt(t int64) int {
 	return i
 }
 
-// standingAt reports whether policy time stands at t.
-func (e *executor) standingAt(t int64) bool { return e.commits[e.commitAt(t)].rate == 0 }
-
 // consumedRows is how many rows of the newest chunk are consumed at t.
 func (e *executor) consumedRows(t int64) float64 {
 	if e.path.rows == 0 {

@@ -92,6 +92,7 @@ func (s *Session) moveJoints(ctx context.Context, a, b [2]armlink.Joints, finger
 			knots[h] = thin(knots[h], chunk)
 		}
 	}
+	s.faults = nil // of this motion only
 	if err := s.sendSegments(knots); err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ type planner struct {
 	gaps   []gap
 }
 
-// goal solves both starts, first from the present posture, then from the rest posture, which has all its freedom left.
+// goal solves both starts, first from the rest posture, which has all its freedom left, then from the present one.
 func (p *planner) goal(q [2]armlink.Joints, starts [2]HandStart) ([2]armlink.Joints, error) {
 	want := [2]robotmodel.Transform{robotmodel.FromPose(starts[0].Pose), robotmodel.FromPose(starts[1].Pose)}
 	rest := [2]armlink.Joints{p.pair.arms[0].model.Rest, p.pair.arms[1].model.Rest}

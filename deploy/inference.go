@@ -21,7 +21,6 @@ type asked struct {
 	stale  bool // the prompt changed meanwhile: the answer is dropped
 	answer chan answered
 	due    int64 // lock-step: when the answer counts as arrived
-	begun  time.Time
 }
 
 type answered struct {
@@ -41,7 +40,6 @@ type inquirer struct {
 
 func (q *inquirer) ask(ctx context.Context, a *asked) {
 	a.answer = make(chan answered, 1)
-	a.begun = time.Now()
 	work := func() {
 		start := time.Now()
 		var r answered
@@ -185,7 +183,7 @@ const (
 	stallFinger = 0.02
 )
 
-// moved takes the newest measurement and reports, once per standstill, that it has lasted.
+// watch takes the newest measurement and reports, once per standstill, that it has lasted.
 func (s *stall) watch(now int64, h hands, limit time.Duration) bool {
 	for i := range h.pose {
 		m, rad := s.ref.pose[i].Distance(h.pose[i])

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/feature"
 	"github.com/pinch-robotics/pinch/internal/imaging"
 )
 
 // Keys of the UMI Arena observation, the only ones a policy gets.
 const (
-	KeyImageLeft   = "observation.image.left"
-	KeyImageRight  = "observation.image.right"
-	KeyRelative    = "observation.pose.left_hand_root_to_right_hand_root.absolute"
-	KeyJointStates = "observation.joint_states"
+	KeyImageLeft   = feature.ImageLeft
+	KeyImageRight  = feature.ImageRight
+	KeyRelative    = feature.HandToHand
+	KeyJointStates = feature.JointStates
 	KeyPrompt      = "prompt"
 )
 

@@ -197,7 +197,7 @@ func TestStreamWithLateAndLostChunks(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d at %d: %v", seed, now, err)
 			}
-			if taken > 0 && e.standingAt(now) {
+			if taken > 0 && e.commits[e.commitAt(now)].rate == 0 {
 				starved++
 			}
 			for i, k := range e.knots(first) {

@@ -37,7 +37,8 @@ const maxWaiting = 4
 
 // Serve answers openpi WebSocket clients with a policy until ctx ends. It calls the policy once before it listens, so that no client pays
 // for compilation. Each connection gets the metadata first, then one answer per request; a request that fails gets a text frame with the
-// reason and close code 1011. A client that connects with ?reset=1 starts the policy's sampling noise anew. GET /healthz answers "OK". A port in use is an error at once, before the warm-up.
+// reason and close code 1011. A client that connects with ?reset=1 starts the policy's sampling noise anew. GET /healthz answers "OK". A
+// port in use is an error at once, before the warm-up.
 //
 // Specification: openpi, websocket_policy_server.py; UMI Arena runner.
 func Serve(ctx context.Context, policy Policy, opts ServeOptions) error {
