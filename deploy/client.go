@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
@@ -58,11 +61,11 @@ func (c *Client) connect(ctx context.Context) error {
 		head.Set("Authorization", "Api-Key "+c.opts.APIKey)
 	}
 	target := c.url
+	u, err := url.Parse(c.url)
+	if err != nil || !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme) || u.Host == "" {
+		return fmt.Errorf("connect to policy server %q: no such address, want ws://HOST:PORT", c.url)
+	}
 	if c.reset {
-		u, err := url.Parse(c.url)
-		if err != nil {
-			return fmt.Errorf("connect to policy server %s: %w", c.url, err)
-		}
 		query := u.Query()
 		query.Set(resetQuery, "1")
 		u.RawQuery = query.Encode()
@@ -73,12 +76,12 @@ func (c *Client) connect(ctx context.Context) error {
 		if resp != nil && resp.StatusCode == http.StatusUnauthorized {
 			return fmt.Errorf("connect to policy server %s: it refuses the API key: %w", c.url, err)
 		}
-		return fmt.Errorf("connect to policy server %s: %w", c.url, err)
+		return fmt.Errorf("connect to policy server %s: %w", c.url, dialFault(err))
 	}
 	conn.SetReadLimit(int64(npmsgpack.Defaults.Bytes))
 	kind, data, err := conn.Read(ctx)
 	if err == nil && kind != websocket.MessageBinary {
-		err = fmt.Errorf("%w: %s", ErrServer, data)
+		err = fmt.Errorf("%w: %s", ErrServer, lastLine(data))
 	}
 	var meta map[string]any
 	if err == nil {
@@ -107,6 +110,24 @@ func (c *Client) connect(ctx context.Context) error {
 	return nil
 }
 
+// dialFault is a failed connection without the library's story of it, and with the fix where nobody listens.
+func dialFault(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("nothing listens there, start it with `pinch serve` or correct the address: %w", err)
+	}
+	return err
+}
+
+// lastLine is the end of a server's error text: openpi servers send a whole Python traceback, whose last line says what happened.
+func lastLine(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
 // Metadata is what the server stated, completed by ClientOptions.Override.
 func (c *Client) Metadata() map[string]any { return c.metadata }
 
@@ -131,7 +152,7 @@ func (c *Client) Infer(ctx context.Context, obs Observation) (Chunk, error) {
 	}
 	if kind != websocket.MessageBinary {
 		c.drop() // openpi closes after an error; so do we
-		return Chunk{}, fmt.Errorf("%w: %s", ErrServer, answer)
+		return Chunk{}, fmt.Errorf("%w: %s", ErrServer, lastLine(answer))
 	}
 	chunk, infer, err := decodeAnswer(answer)
 	c.infer = infer

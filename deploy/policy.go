@@ -140,7 +140,7 @@ func ReadContract(metadata, override map[string]any) (Contract, error) {
 	if !ok || dim != ActionColumns {
 		return c, fmt.Errorf("policy states action_dim %v, want %d: %w", metadata["action_dim"], ActionColumns, ErrBadMetadata)
 	}
-	if c.RateHz, ok = number(get("rate_hz")); !ok || c.RateHz < 1 || c.RateHz > 200 {
+	if c.RateHz, ok = number(get("rate_hz")); !ok || !(c.RateHz >= 1 && c.RateHz <= 200) {
 		return c, fmt.Errorf("policy states rate_hz %v, want 1 to 200; without it set contract.rate_hz in the cell file: %w", metadata["rate_hz"], ErrBadMetadata)
 	}
 	ref, _ := get("pose_reference")

@@ -217,6 +217,24 @@ func TestHealthAndUnauthorised(t *testing.T) {
 	}
 }
 
+// An address without a server gives one sentence with the fix.
+func TestDialFaults(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := "ws://" + l.Addr().String()
+	l.Close()
+	for addr, want := range map[string]string{
+		free:             "connect to policy server " + free + ": nothing listens there, start it with `pinch serve`",
+		"127.0.0.1:8000": "want ws://HOST:PORT", "foo": "want ws://HOST:PORT", "ftp://foo": "want ws://HOST:PORT", "ws:8000": "want ws://HOST:PORT", "": "want ws://HOST:PORT",
+	} {
+		if _, err := Dial(context.Background(), addr, ClientOptions{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "handshake") {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
 func TestPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -345,7 +363,7 @@ func TestBrokenAdapters(t *testing.T) {
 		"integers":         {map[string]any{"actions": npmsgpack.Uint8(make([]byte, 256), 16, 16)}, "|u1"},
 		"no actions":       {map[string]any{"action": 1}, "missing"},
 		"not a map":        {[]any{1}, "want a map"},
-		"needs the centre": {"KeyError: 'observation.image.center'", "observation.image.center"},
+		"needs the centre": {"Traceback (most recent call last):\n  File \"x.py\", line 3\nKeyError: 'observation.image.center'\n", "error: KeyError: 'observation.image.center'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -421,6 +439,10 @@ func TestIncompleteMetadata(t *testing.T) {
 		if _, err := ReadContract(runner, full); !errors.Is(err, ErrBadMetadata) || !strings.Contains(err.Error(), key) {
 			t.Errorf("without %s: %v", key, err)
 		}
+	}
+	full := map[string]any{"rate_hz": math.NaN(), "pose_reference": "body", "pose_timing": "next"}
+	if _, err := ReadContract(runner, full); !errors.Is(err, ErrBadMetadata) {
+		t.Errorf("rate NaN: %v", err)
 	}
 	c, err := ReadContract(runner, map[string]any{"rate_hz": 30, "pose_reference": "body", "pose_timing": "previous"})
 	if err != nil || c.PoseTiming != TimingPrevious {

@@ -263,3 +263,28 @@ func TestRecordingThatDoesNotFitTheDataset(t *testing.T) {
 		t.Errorf("other rate: %v", err)
 	}
 }
+
+// Settings that no recording could be converted with are one error at the start, not one for each recording.
+func TestEncoderSettingsAreOneError(t *testing.T) {
+	dir := t.TempDir()
+	rigLog(t, dir+"/rec/a", "aaaaaaaaaaaa")
+	rigLog(t, dir+"/rec/b", "bbbbbbbbbbbb")
+	for want, o := range map[string]Options{"h264 or av1": {Codec: "vp9"}, "1 to 51": {CRF: 999}, "ultrafast": {Preset: "foo"}} {
+		o.Sources, o.Out = []string{dir + "/rec"}, dir+"/set"
+		mustFail(t, o, want)
+	}
+}
+
+// A folder whose meta.json names a log that is not there is a recording gone missing: it is named, and the others are added.
+func TestMissingLogIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	rigLog(t, dir+"/rec/a", "aaaaaaaaaaaa")
+	gone := rigLog(t, dir+"/rec/b", "bbbbbbbbbbbb")
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	rep, err := Run(context.Background(), Options{Sources: []string{dir + "/rec"}, Out: dir + "/set"})
+	if err == nil || !strings.Contains(err.Error(), gone+" is missing") || rep.Failed != 1 || rep.Episodes == 0 {
+		t.Fatalf("%+v, %v", rep, err)
+	}
+}

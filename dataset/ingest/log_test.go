@@ -137,6 +137,7 @@ func (l *testLog) close(robot, uuid string) string {
 	m := meta.New()
 	m.UUID, m.Robot = uuid, meta.Robot{Type: robot, ID: "rig-7"}
 	m.Labels, m.Segments = l.labels, l.segments
+	m.Files = []meta.File{{Type: "mcap", Name: filepath.Base(l.path)}}
 	m.Episode.Success = true
 	b, err := json.Marshal(m)
 	if err != nil {

@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"github.com/pinch-robotics/pinch/dataset"
+	"github.com/pinch-robotics/pinch/dataset/video"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
 	"golang.org/x/sync/errgroup"
 )
@@ -51,6 +53,9 @@ func newRun(o Options) (*run, error) {
 	}
 	if o.Workers <= 0 {
 		o.Workers = max(1, runtime.GOMAXPROCS(0)/2)
+	}
+	if err := (video.EncodeOptions{Codec: o.Codec, CRF: o.CRF, Preset: o.Preset}).Check(); err != nil {
+		return nil, fmt.Errorf("ingest: %w", err)
 	}
 	if o.Map != nil {
 		if err := o.Map.Validate(); err != nil {
@@ -230,11 +235,14 @@ func (r *run) close() error {
 
 // add puts a prepared recording into the dataset. A recording's own fault is noted; a fault of the dataset ends the run.
 func (r *run) add(ctx context.Context, p prepared) error {
+	if errors.Is(p.err, syscall.ENOSPC) { // the next recording would meet it too
+		return fmt.Errorf("the disk of %s is full; free some space and run the same again, what is in the dataset stays: %w", r.o.Out, p.err)
+	}
 	if p.err != nil {
 		p.report.Error = p.err.Error()
 		r.report.Failed++
 		r.failed = append(r.failed, p.err)
-		r.log.Error("recording not added", "path", p.report.Path, "err", p.err)
+		r.log.Info("recording not added", "path", p.report.Path, "err", p.err) // the run's error says it aloud
 	}
 	for _, ep := range p.episodes {
 		k := key(ep.Extra[extraSHA].(string), int(ep.Extra[extraSegment].(int64)))
@@ -257,7 +265,7 @@ func (r *run) add(ctx context.Context, p prepared) error {
 		r.report.Skipped++
 	}
 	for _, w := range p.report.Warnings {
-		r.log.Warn(w, "path", p.report.Path)
+		r.log.Info(w, "path", p.report.Path) // the report says it aloud
 	}
 	r.report.Recordings = append(r.report.Recordings, p.report)
 	if r.o.Progress != nil {

@@ -2,8 +2,8 @@ package ingest
 
 import (
 	"fmt"
-	"path/filepath"
 	"math"
+	"path/filepath"
 
 	"github.com/pinch-robotics/pinch/frames"
 	"github.com/pinch-robotics/pinch/internal/meta"

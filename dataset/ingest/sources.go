@@ -3,6 +3,7 @@ package ingest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pinch-robotics/pinch/internal/meta"
 )
 
 // findLogs lists the MCAP files of the sources, each once, in order of their path.
@@ -42,7 +45,9 @@ func findLogs(sources []string) ([]string, error) {
 }
 
 // logsBelow lists the logs under a folder. Copies that recovery and reindexing leave behind (x.mcap.damaged, x.orig.mcap) are no logs.
+// A log that a meta.json names and that is not there is listed too: it is a recording that would otherwise go missing without a word.
 func logsBelow(dir string) (out []string, err error) {
+	var lost []string
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("find recordings: %w", err)
@@ -50,24 +55,49 @@ func logsBelow(dir string) (out []string, err error) {
 		if d.IsDir() && d.Name() != "." && strings.HasPrefix(d.Name(), ".") && path != dir {
 			return fs.SkipDir
 		}
-		if !d.IsDir() && strings.HasSuffix(d.Name(), ".mcap") && !strings.HasSuffix(d.Name(), ".orig.mcap") {
+		switch {
+		case d.IsDir():
+		case d.Name() == meta.FileName:
+			lost = append(lost, lostLogs(filepath.Dir(path))...)
+		case strings.HasSuffix(d.Name(), ".mcap") && !strings.HasSuffix(d.Name(), ".orig.mcap"):
 			out = append(out, path)
 		}
 		return nil
 	})
-	return out, err
+	return append(out, lost...), err
+}
+
+// lostLogs are the logs that the description in a folder without any log names. A description that can not be read names none.
+func lostLogs(dir string) (out []string) {
+	var m meta.Recording
+	b, err := os.ReadFile(filepath.Join(dir, meta.FileName))
+	if err != nil || json.Unmarshal(b, &m) != nil {
+		return nil
+	}
+	if logs, _ := filepath.Glob(filepath.Join(dir, "*.mcap")); len(logs) > 0 {
+		return nil
+	}
+	for _, f := range m.Files {
+		if f.Type == "mcap" {
+			out = append(out, filepath.Join(dir, f.Name))
+		}
+	}
+	return out
 }
 
 // hashFile is the SHA-256 of a file in hex: the identity of a log.
 func hashFile(path string) (string, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("log %s is missing, and %s beside it names it; copy the log there, or leave the folder out: %w", path, meta.FileName, fs.ErrNotExist)
+	}
 	if err != nil {
-		return "", fmt.Errorf("hash log: %w", err)
+		return "", fmt.Errorf("read log: %w", err)
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("hash log %s: %w", path, err)
+		return "", fmt.Errorf("read log %s: %w", path, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
@@ -42,6 +43,9 @@ type EncodeOptions struct {
 
 // fill checks the options and sets the defaults.
 func (o EncodeOptions) fill() (EncodeOptions, error) {
+	if err := o.Check(); err != nil {
+		return o, err
+	}
 	if o.Codec == "" {
 		o.Codec = H264
 	}
@@ -144,7 +148,9 @@ func (e *Encoder) write(data []byte, jpeg bool) error {
 		return fmt.Errorf("encode %s: JPEG and raw frames mixed at frame %d", e.path, e.frames)
 	}
 	if _, err := e.in.Write(data); err != nil {
-		err = errors.Join(err, e.p.cmd.Wait())
+		if ended := e.p.cmd.Wait(); ended != nil { // why the pipe broke
+			err = ended
+		}
 		e.done = true
 		os.Remove(e.part())
 		return fmt.Errorf("encode %s: frame %d: %w", e.path, e.frames, e.p.fail(err))
@@ -201,8 +207,11 @@ func (e *Encoder) Close() (Info, error) {
 
 func (e *Encoder) verify() (Info, error) {
 	info, err := Probe(e.part())
+	if err == nil && strings.Contains(e.p.stderr.String(), noSpace) {
+		err = errors.New("not written to its end")
+	}
 	if err != nil {
-		return Info{}, err
+		return Info{}, e.p.fail(err)
 	}
 	if info.Frames() != e.frames {
 		return Info{}, fmt.Errorf("holds %d frames, %d were written: a frame did not decode (%s)", info.Frames(), e.frames, e.p.stderr.String())

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // program is a running ffmpeg with its last messages.
@@ -27,10 +28,16 @@ func ffmpeg(ctx context.Context, args ...string) (*program, error) {
 	return p, nil
 }
 
-// fail adds what the program said to an error.
+// noSpace is what ffmpeg prints on a full disk; it may even go on and end with status 0.
+const noSpace = "No space left on device"
+
+// fail adds what the program said to an error. A full disk, of which ffmpeg makes many words, wraps syscall.ENOSPC.
 func (p *program) fail(err error) error {
 	if err == nil {
 		return nil
+	}
+	if strings.Contains(p.stderr.String(), noSpace) {
+		return fmt.Errorf("the disk is full, free some space and try again: %w", syscall.ENOSPC)
 	}
 	if said := p.stderr.String(); said != "" {
 		return fmt.Errorf("ffmpeg: %s: %w", said, err)

@@ -185,6 +185,24 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// Nobody listens, or somebody else does: each error names the address and the fix.
+func TestAddressFaultsNameTheFix(t *testing.T) {
+	l, err := Listen("tcp:127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := "tcp:" + l.Addr().String()
+	if _, err := Listen(addr); err == nil || !strings.Contains(err.Error(), addr+": another program uses this address") {
+		t.Errorf("taken address: %v", err)
+	}
+	l.Close()
+	for _, a := range []string{addr, "unix:" + t.TempDir() + "/none"} {
+		if _, err := Dial(context.Background(), a); err == nil || !strings.Contains(err.Error(), a+": nothing listens there") {
+			t.Errorf("nobody at %s: %v", a, err)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, m := range samples {
 		var buf closeBuffer

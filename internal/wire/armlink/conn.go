@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -98,6 +100,9 @@ func Dial(ctx context.Context, addr string) (*Conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, network, where)
 	if err != nil {
+		if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("connect to arm process at %s: nothing listens there, start it (`pinch sim robot` is the simulated one) or correct arm_link: %w", addr, err)
+		}
 		return nil, fmt.Errorf("connect to arm process at %s: %w", addr, err)
 	}
 	return NewConn(nc), nil
@@ -110,6 +115,9 @@ func Listen(addr string) (net.Listener, error) {
 		return nil, err
 	}
 	l, err := net.Listen(network, where)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen for the executor at %s: another program uses this address; stop it or choose another one: %w", addr, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for the executor at %s: %w", addr, err)
 	}
