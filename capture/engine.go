@@ -2,7 +2,6 @@ package capture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,7 +113,7 @@ func (e *engine) loop(ctx context.Context, driversDone <-chan struct{}) error {
 		}
 	}
 	if err != nil {
-		return errors.Join(err, e.abandon())
+		return e.abandon(err)
 	}
 	return e.end("session over")
 }
@@ -137,7 +136,7 @@ func (e *engine) end(why string) error {
 	if e.rec != nil && e.closing == nil {
 		now := e.now()
 		if err := e.apply(e.state.stop(why), now); err != nil {
-			return errors.Join(err, e.abandon())
+			return e.abandon(err)
 		}
 	}
 	if e.closing != nil {
@@ -149,15 +148,15 @@ func (e *engine) end(why string) error {
 	return nil
 }
 
-// abandon closes the log of a recording that cannot go on; its folder stays for recovery.
-func (e *engine) abandon() error {
+// abandon closes the log of a recording that cannot go on because of err, and adds its name to err; its folder stays for recovery.
+func (e *engine) abandon(err error) error {
 	if e.rec == nil {
-		return nil
+		return err
 	}
 	name := e.rec.name
 	_ = e.rec.log.Close() // its failure is the one that brought us here
 	e.rec = nil
-	return fmt.Errorf("recording %s is unfinished; `pinch record --recover %s` finishes it", name, e.opts.Out)
+	return fmt.Errorf("recording %s is unfinished (`pinch record --recover %s` finishes it): %w", name, e.opts.Out, err)
 }
 
 // arrive takes one event from a driver and processes everything that may pass now.

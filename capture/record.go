@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pinch-robotics/pinch/internal/device"
+	"github.com/pinch-robotics/pinch/internal/folderlock"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
 )
 
@@ -98,6 +99,11 @@ func Record(ctx context.Context, opts Options) (Result, error) {
 	if err := os.MkdirAll(opts.Out, 0o755); err != nil {
 		return Result{}, fmt.Errorf("make output folder: %w", err)
 	}
+	lock, err := folderlock.Take(opts.Out) // recordings of two sessions would take each other's names
+	if err != nil {
+		return Result{}, fmt.Errorf("record: %w", err)
+	}
+	defer lock.Release()
 	if err := checkFree(opts.Out, opts.MinFreeBytes); err != nil {
 		return Result{}, err
 	}

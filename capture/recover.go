@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/folderlock"
 	"github.com/pinch-robotics/pinch/internal/meta"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
 )
@@ -31,7 +32,7 @@ type Recovered struct {
 
 // Recover finishes every recording in the folder dir that a killed recorder left open: the log gets its index and footer, meta.json
 // its segments from the log's session events, the folder its name. dir may also be one such folder, a finished recording's folder, or
-// one .mcap file, whose log is then repaired. An attempt without a verdict is closed as failed at the last message. Recordings that
+// one .mcap file, whose log is then repaired, and meta.json with it. An attempt without a verdict is closed as failed at the last message. Recordings that
 // are healthy are not touched. Running it twice, or killing it, does no harm.
 func Recover(ctx context.Context, dir string) (RecoverReport, error) {
 	var report RecoverReport
@@ -43,8 +44,18 @@ func Recover(ctx context.Context, dir string) (RecoverReport, error) {
 		return report, recoverLog(&report, dir)
 	}
 	dir = filepath.Clean(dir)
-	if name, ok := workName(dir); ok {
-		return report, recoverOne(&report, filepath.Dir(dir), name)
+	name, one := workName(dir)
+	out := dir
+	if one {
+		out = filepath.Dir(dir)
+	}
+	lock, err := folderlock.Take(out) // a recording under way is no crashed one
+	if err != nil {
+		return report, fmt.Errorf("recover: %w", err)
+	}
+	defer lock.Release()
+	if one {
+		return report, recoverOne(&report, out, name)
 	}
 	names, err := unfinished(dir)
 	if err != nil {
@@ -74,16 +85,48 @@ func workName(dir string) (string, bool) {
 	return strings.TrimPrefix(name, "."), ok && strings.HasPrefix(name, ".")
 }
 
-// recoverLog repairs a log alone.
+// recoverLog repairs a finished recording's log, and the segments of the meta.json beside it when the log lost some: the two must
+// agree. The description as it was stays in meta.json.before. A log without a session, or without a description, is repaired alone.
 func recoverLog(report *RecoverReport, path string) error {
-	r, err := rawlog.Recover(path)
+	dir := filepath.Dir(path)
+	m, metaErr := meta.ReadDraft(dir)
+	var s *storedSession
+	r, err := rawlog.RecoverWith(path, func(r *rawlog.Reader) (added []rawlog.Added, err error) {
+		if _, ok := r.Channel(rawlog.TopicSession); !ok || metaErr != nil {
+			return nil, nil
+		}
+		if s, err = readSession(r); err != nil {
+			return nil, err
+		}
+		return s.closeOpen()
+	})
 	if err != nil {
 		return err
 	}
-	if r.Changed {
-		report.Recordings = append(report.Recordings, Recovered{Folder: filepath.Dir(path), Messages: r.Messages, Losses: r.Losses})
+	done := Recovered{Folder: dir, Messages: r.Messages, Losses: r.Losses, Segments: len(m.Segments)}
+	changed := r.Changed
+	if s != nil {
+		done.Unjudged = s.unjudged
+		if now := s.describe(m); len(now.Segments) > 0 && len(now.Segments) != len(m.Segments) {
+			if err := replaceMeta(dir, now); err != nil {
+				return fmt.Errorf("recover %s: %w", dir, err)
+			}
+			changed, done.Segments = true, len(now.Segments)
+		}
+	}
+	if changed {
+		report.Recordings = append(report.Recordings, done)
 	}
 	return nil
+}
+
+// replaceMeta writes meta.json anew and keeps what it was.
+func replaceMeta(dir string, m meta.Recording) error {
+	path := filepath.Join(dir, meta.FileName)
+	if err := os.Link(path, path+".before"); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("keep the description as it was: %w", err)
+	}
+	return meta.Write(dir, m)
 }
 
 // recoverOne finishes one working folder.
