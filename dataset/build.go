@@ -193,9 +193,6 @@ func (b *built) assignTasks(ep Episode) (distinct []string, perRow []int64, err 
 // the files.
 func (w *Writer) stageVideos(ctx context.Context, b *built, ep Episode) error {
 	b.info.Features = slices.Clone(b.info.Features)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(w.o.ImageWorkers)
-	stats := make([]Stats, len(b.info.Features))
 	for i, f := range b.info.Features {
 		if f.DType != Video {
 			continue
@@ -210,12 +207,9 @@ func (w *Writer) stageVideos(ctx context.Context, b *built, ep Episode) error {
 		if b.info.Features[i].Info == nil {
 			b.info.Features[i].Info = videoInfo(info, w.info.FPS)
 		}
-		g.Go(func() (err error) {
-			stats[i], err = w.imageStats(ctx, ep, f)
-			return err
-		})
 	}
-	if err := g.Wait(); err != nil {
+	stats, err := w.videoStats(ctx, b.info.Features, ep)
+	if err != nil {
 		return err
 	}
 	for i, f := range b.info.Features {
@@ -227,6 +221,23 @@ func (w *Writer) stageVideos(ctx context.Context, b *built, ep Episode) error {
 		}
 	}
 	return nil
+}
+
+// videoStats makes the picture statistics of all video features, several at a time, in the places of the features.
+func (w *Writer) videoStats(ctx context.Context, features []Feature, ep Episode) ([]Stats, error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(w.o.ImageWorkers)
+	stats := make([]Stats, len(features))
+	for i, f := range features {
+		if f.DType != Video {
+			continue
+		}
+		g.Go(func() (err error) {
+			stats[i], err = w.imageStats(ctx, ep, f)
+			return err
+		})
+	}
+	return stats, g.Wait()
 }
 
 func (w *Writer) stageVideo(b *built, name, from string) error {

@@ -269,9 +269,12 @@ func readTasks(root string) ([]string, error) {
 		return nil, fmt.Errorf("read %s: no column with the task texts (want __index_level_0__ or task)", path)
 	}
 	index, text := c.ints("task_index"), c.read(name)
+	if c.err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, c.err)
+	}
 	texts, ok := text.Values.([]string)
-	if c.err != nil || !ok {
-		return nil, fmt.Errorf("read %s: task texts are no strings: %w", path, c.err)
+	if !ok {
+		return nil, fmt.Errorf("read %s: column %q holds %T, want task texts", path, name, text.Values)
 	}
 	tasks := make([]string, len(texts))
 	seen := make([]bool, len(texts))

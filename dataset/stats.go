@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pinch-robotics/pinch/internal/quantile"
 )
 
 // Stats summarise a feature: one number per element of a vector, or per channel (0..1) of a picture.
@@ -70,7 +72,7 @@ func columnStats(values []float64, dim int) Stats {
 		s.Min = append(s.Min, one[0])
 		s.Max = append(s.Max, one[n-1])
 		for i, q := range s.quantiles() {
-			*q = append(*q, quantile(one, quantileLevels[i]))
+			*q = append(*q, quantile.Linear(one, quantileLevels[i]))
 		}
 	}
 	return s
@@ -91,16 +93,6 @@ func meanStd(v []float64) (mean, std float64) {
 		sum += (x - mean) * (x - mean)
 	}
 	return mean, math.Sqrt(sum / float64(len(v)))
-}
-
-// quantile interpolates linearly between the order statistics of sorted (numpy's default rule).
-func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	i := int(at)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
 // merge adds the statistics of more rows: exact for min, max, mean, std and count. Quantiles become the envelope (lowest

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/pinch-robotics/pinch/internal/quantile"
 )
 
 // maxFitRows bounds the rows that FitStats sorts: above it, every n-th row is taken. 200,000 rows of 320 numbers are 512 MB.
@@ -107,7 +109,9 @@ func (s samples) ranges(shape []int, dims []dimension, rule Rot6DRule) Range {
 	widest := map[Unit]float64{}
 	for i, v := range s {
 		slices.Sort(v)
-		r.Q01[i], r.Q99[i] = quantile(v, 0.01), quantile(v, 0.99)
+		if len(v) > 0 { // a step that lies beyond the end of every episode has no numbers: 0
+			r.Q01[i], r.Q99[i] = quantile.Linear(v, 0.01), quantile.Linear(v, 0.99)
+		}
 		if d := dims[i%len(dims)]; !d.rot6d {
 			widest[d.unit] = math.Max(widest[d.unit], r.Q99[i]-r.Q01[i])
 		}
@@ -141,18 +145,4 @@ func (d dimension) floor(widest float64) float64 {
 		return 1
 	}
 	return floorRelative * widest
-}
-
-// quantile interpolates linearly between order statistics of sorted numbers; of none it is 0.
-func quantile(sorted []float64, p float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	at := p * float64(len(sorted)-1)
-	i := int(at)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	f := at - float64(i)
-	return sorted[i]*(1-f) + sorted[i+1]*f
 }

@@ -33,8 +33,8 @@ type H264Encoder struct {
 // keyEvery is the distance of IDR frames: one second at the simulated centre camera's 10 Hz.
 const keyEvery = 10
 
-// StartH264 starts ffmpeg for frames of width x height pixels (even numbers). out is called for each access unit, from one goroutine: NAL units without start codes, with SPS and
-// PPS before each IDR.
+// StartH264 starts ffmpeg for frames of width x height pixels (even numbers). out is called for each access unit, from one goroutine: NAL
+// units without start codes, with SPS and PPS before each IDR.
 func StartH264(ctx context.Context, width, height int, rateHz float64, out func(nalus [][]byte, at frames.DeviceTime) error) (*H264Encoder, error) {
 	path, err := exec.LookPath("ffmpeg")
 	if err != nil {
@@ -86,7 +86,10 @@ func (e *H264Encoder) Write(rgb []byte, at frames.DeviceTime) error {
 	}
 	select {
 	case <-e.done:
-		return fmt.Errorf("H.264 encoder: encoder ended early: %w %s", e.err, e.stderr.Bytes())
+		if err := e.Close(); err != nil {
+			return err
+		}
+		return errors.New("H.264 encoder: ffmpeg ended before its last frame")
 	default:
 	}
 	e.mu.Lock()

@@ -113,6 +113,21 @@ func TestEncoderFaults(t *testing.T) {
 	}
 }
 
+// An encoder that dies is one error with the reason, not a broken pipe or nothing.
+func TestEncoderThatDiesIsSaid(t *testing.T) {
+	testpeer.Program(t, "ffmpeg", "ffmpeg")
+	e, err := StartH264(t.Context(), 64, 48, 10, func([][]byte, frames.DeviceTime) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Kill()
+	<-e.done
+	err = e.Write(make([]byte, 9216), 1)
+	if err == nil || !strings.Contains(err.Error(), "killed") || strings.Contains(err.Error(), "%!") {
+		t.Errorf("error %v, want one that says that ffmpeg was killed", err)
+	}
+}
+
 // FuzzFLV: no bytes may crash the reader of the encoder's output.
 func FuzzFLV(f *testing.F) {
 	head := make([]byte, flvHeaderBytes)

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/spatial/r3"
 
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/quantile"
 )
 
 // Hands is where both hands are at one row: poses of hand_root in any one frame that both episodes share, and finger angles (rad).
@@ -153,17 +154,7 @@ func sumUp(values []float64) ChannelError {
 		squares += v * v
 	}
 	n := float64(len(sorted))
-	return ChannelError{Mean: sum / n, P95: quantile(sorted, 0.95), RMSE: math.Sqrt(squares / n)}
-}
-
-// quantile interpolates linearly between order statistics, as numpy's default does.
-func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	low := int(at)
-	if low >= len(sorted)-1 {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
+	return ChannelError{Mean: sum / n, P95: quantile.Linear(sorted, 0.95), RMSE: math.Sqrt(squares / n)}
 }
 
 // Row is one row of an action chunk in the UMI Arena contract: the body-frame motion of each hand since the row before and the

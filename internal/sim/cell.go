@@ -11,10 +11,9 @@ import (
 
 // Cell is one simulated cell. Its methods belong to one goroutine; rendering runs on threads of its own. Close frees it.
 type Cell struct {
-	cfg  Config
-	eng  engine
-	now  frames.DeviceTime
-	cond Condition
+	cfg Config
+	eng engine
+	now frames.DeviceTime
 
 	block, tray int // bodies
 	hands       [2]handHandles
@@ -79,9 +78,6 @@ func (c *Cell) Close() error {
 // Mode is who carries the grippers.
 func (c *Cell) Mode() Mode { return c.cfg.Mode }
 
-// Config is the configuration with its defaults filled in.
-func (c *Cell) Config() Config { return c.cfg }
-
 // Reset puts the scene into a condition: everything at rest, hands at their starts (arms solved for them in ModeRobot), targets
 // there too. The clock goes on: time never runs backwards within the life of a cell.
 func (c *Cell) Reset(cond Condition) error {
@@ -125,7 +121,6 @@ func (c *Cell) SetScene(cond Condition) error {
 }
 
 func (c *Cell) arrange(cond Condition) {
-	c.cond = cond
 	c.eng.setBody(c.block, cond.Block.pose(BlockHalfHeight))
 	c.eng.stillBody(c.block)
 	c.eng.setBody(c.tray, cond.Tray.pose(0))
@@ -151,9 +146,6 @@ func (c *Cell) placeFingers(s Side, rad float64) {
 	c.eng.stillJoint(c.hands[s].mimic)
 	c.SetGripper(s, rad)
 }
-
-// Condition is the condition of the last Reset.
-func (c *Cell) Condition() Condition { return c.cond }
 
 // Now is the cell's clock.
 func (c *Cell) Now() frames.DeviceTime { return c.now }

@@ -76,10 +76,11 @@ func TestSameSeedsSameBytes(t *testing.T) {
 // An episode does not depend on what the cell did before it.
 func TestResetForgets(t *testing.T) {
 	run := func(c *Cell) (path []frames.Pose) {
-		if err := c.Reset(NewCondition(Train, 5)); err != nil {
+		cond := NewCondition(Train, 5)
+		if err := c.Reset(cond); err != nil {
 			t.Fatal(err)
 		}
-		d := NewDemonstrator(c.cond, false)
+		d := NewDemonstrator(cond, false)
 		for range 2000 {
 			cmd := d.Next(c.View(), 0.002)
 			for _, s := range Sides {
@@ -218,7 +219,7 @@ func TestArmsRepeatDemonstrations(t *testing.T) {
 // The grip holds: carried for ten seconds, the block creeps less than a millimetre in the hand.
 func TestGripDoesNotCreep(t *testing.T) {
 	c := newCell(t, Config{Mode: ModeHandheld, RenderThreads: 1})
-	d := NewDemonstrator(c.cond, false)
+	d := NewDemonstrator(NewCondition(Train, 0), false) // a new cell stands in it
 	var cmd Command
 	for d.phase != carrying {
 		cmd = d.Next(c.View(), 0.002)

@@ -2,7 +2,6 @@ package cellserve
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 
@@ -108,5 +107,3 @@ func (c *cameras) infos(now frames.DeviceTime) []armlink.CameraInfo {
 	}
 	return out
 }
-
-func (c *cameras) String() string { return fmt.Sprintf("%d cameras at %s", len(c.all), c.srv.Addr()) }
