@@ -181,9 +181,9 @@ func (r *Rig) Validate() error {
 			return err
 		}
 	}
-	for key, v := range map[string]string{"robot.type": r.Robot.Type, "robot.id": r.Robot.ID, "site": r.Site, "operator": r.Operator} {
-		if strings.TrimSpace(v) == "" {
-			return fmt.Errorf("%s: empty", key)
+	for _, f := range []struct{ key, v string }{{"robot.type", r.Robot.Type}, {"robot.id", r.Robot.ID}, {"site", r.Site}, {"operator", r.Operator}} {
+		if strings.TrimSpace(f.v) == "" {
+			return fmt.Errorf("%s: empty", f.key)
 		}
 	}
 	return nil
@@ -242,9 +242,9 @@ func (r *Rig) validateTracker() error {
 	if !(r.Tracker.RateHz > 0 && r.Tracker.RateHz <= 1000) {
 		return fmt.Errorf("tracker.rate_hz: %v, want the frames per second of the headset (72)", r.Tracker.RateHz)
 	}
-	for side, m := range map[string]Transform{"left": r.Tracker.Mounts.Left, "right": r.Tracker.Mounts.Right} {
+	for i, m := range []Transform{r.Tracker.Mounts.Left, r.Tracker.Mounts.Right} {
 		if !m.Pose().Finite() {
-			return fmt.Errorf("tracker.mounts.%s: not finite", side)
+			return fmt.Errorf("tracker.mounts.%s: not finite", sides[i])
 		}
 	}
 	return nil

@@ -256,11 +256,14 @@ func (c *checker) checkEpisodePictures(u *use, e EpisodeMeta, first, n int) {
 // comparePictureStats compares stored picture statistics of an episode with those of its pictures.
 func (c *checker) comparePictureStats(u *use, e EpisodeMeta, s Stats) {
 	stored := e.Stats[u.camera.Name]
-	for name, pair := range map[string][2][]float64{"mean": {stored.Mean, s.Mean}, "std": {stored.Std, s.Std}} {
-		for ch := range pair[1] {
-			if len(pair[0]) == 3 && math.Abs(pair[0][ch]-pair[1][ch]) > 0.03 {
-				c.each(Warn, "stats-pictures", u.camera.Name+name, u.found, e.Index, -1, "recompute the statistics from the pictures",
-					"channel %d of %q: stored %s %.4f, the pictures give %.4f", ch, u.camera.Name, name, pair[0][ch], pair[1][ch])
+	for _, q := range []struct {
+		name      string
+		said, got []float64
+	}{{"mean", stored.Mean, s.Mean}, {"std", stored.Std, s.Std}} {
+		for ch := range q.got {
+			if len(q.said) == 3 && math.Abs(q.said[ch]-q.got[ch]) > 0.03 {
+				c.each(Warn, "stats-pictures", u.camera.Name+q.name, u.found, e.Index, -1, "recompute the statistics from the pictures",
+					"channel %d of %q: stored %s %.4f, the pictures give %.4f", ch, u.camera.Name, q.name, q.said[ch], q.got[ch])
 				return
 			}
 		}

@@ -140,9 +140,6 @@ func (d *Dataset) Episode(index int) (EpisodeMeta, error) {
 // Tasks returns the instruction texts; task_index points into it.
 func (d *Dataset) Tasks() []string { return d.tasks }
 
-// Stats returns meta/stats.json by feature; nil when the dataset has none (v2.1).
-func (d *Dataset) Stats() map[string]Stats { return d.stats }
-
 // Missing lists the files of an episode that are not there: its data file and one mp4 per camera, relative to the root.
 func (d *Dataset) Missing(episode int) []string {
 	e, err := d.Episode(episode)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -348,27 +349,17 @@ func (s *survey) joint(m rawlog.Message, n int) error {
 // sort puts every stream in order of its stamps; messages of one stamp keep the order of the file.
 func (s *survey) sort() {
 	for _, c := range s.cameras {
-		slices.SortStableFunc(c.samples, func(a, b sample) int { return cmpStamp(a.at, b.at) })
+		slices.SortStableFunc(c.samples, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
 	}
 	for _, h := range s.moves {
-		slices.SortStableFunc(h, func(a, b sample) int { return cmpStamp(a.at, b.at) })
+		slices.SortStableFunc(h, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
 	}
-	slices.SortStableFunc(s.joints, func(a, b jointSample) int { return cmpStamp(a.at, b.at) })
-	slices.SortStableFunc(s.pedal, func(a, b pedalSample) int { return cmpStamp(a.at, b.at) })
+	slices.SortStableFunc(s.joints, func(a, b jointSample) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(s.pedal, func(a, b pedalSample) int { return cmp.Compare(a.at, b.at) })
 	for _, f := range s.flags {
-		slices.SortStableFunc(f, func(a, b flagSample) int { return cmpStamp(a.at, b.at) })
+		slices.SortStableFunc(f, func(a, b flagSample) int { return cmp.Compare(a.at, b.at) })
 	}
-	slices.SortStableFunc(s.events, func(a, b event) int { return cmpStamp(a.at, b.at) })
-}
-
-func cmpStamp(a, b frames.Stamp) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	slices.SortStableFunc(s.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 }
 
 // stampsOf lists the stamps of sorted samples.

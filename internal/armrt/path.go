@@ -16,7 +16,6 @@ type path struct {
 
 	piece int // index of the knot that starts the cached piece, -1: none
 	coef  [8][6]float64
-	span  float64 // s
 }
 
 func (p *path) reset() {
@@ -108,7 +107,7 @@ func (p *path) load(i int) {
 	for j := range q0 {
 		p.coef[j] = quintic(q0[j], v0[j], a0[j], q1[j], v1[j], a1[j], h)
 	}
-	p.piece, p.span = i, h
+	p.piece = i
 }
 
 // derivatives gives position, velocity and acceleration of knot i.

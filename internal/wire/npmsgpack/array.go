@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Array is a numpy array: DType as numpy writes it ("<f4"), Shape outermost first, Data in C order. Decode shares Data with the message.
@@ -26,7 +27,7 @@ func itemSize(dtype string) (int, error) {
 	}
 	order, kind, size := dtype[0], dtype[1], dtype[2:]
 	known := map[byte]string{'b': "1", 'u': "1248", 'i': "1248", 'f': "248"}[kind]
-	if len(size) != 1 || known == "" || !containsByte(known, size[0]) {
+	if len(size) != 1 || known == "" || !strings.Contains(known, size) {
 		return 0, fmt.Errorf("dtype %q (accepted: bool, integers, floats): %w", dtype, ErrType)
 	}
 	n := int(size[0] - '0')
@@ -34,15 +35,6 @@ func itemSize(dtype string) (int, error) {
 		return 0, fmt.Errorf("dtype %q: byte order %q: %w", dtype, order, ErrType)
 	}
 	return n, nil
-}
-
-func containsByte(s string, b byte) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] == b {
-			return true
-		}
-	}
-	return false
 }
 
 // Len is the number of elements.
