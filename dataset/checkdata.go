@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -212,7 +213,7 @@ func (c *checker) checkPresence() {
 		c.errorf("episodes-missing", "data", "complete the copy, or keep what is there with pinch dataset extract",
 			"the rows of %d of %d listed episodes are missing: %s", len(gone), len(c.d.episodes), ranges(gone))
 	}
-	for e := range c.rows {
+	for _, e := range slices.Sorted(maps.Keys(c.rows)) {
 		if !listed[e] {
 			c.each(Error, "episodes-unlisted", "", "data", e, -1, "add it to the episode table or remove its rows", "%d rows belong to an episode that is not listed", c.rows[e])
 		}

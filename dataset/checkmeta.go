@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -160,7 +161,8 @@ func (c *checker) checkTotals() {
 	if i.TotalFrames != rows {
 		c.errorf("info-totals-frames", infoPath, "correct total_frames", "total_frames is %d, the episode lengths add up to %d", i.TotalFrames, rows)
 	}
-	for name, span := range i.Splits {
+	for _, name := range slices.Sorted(maps.Keys(i.Splits)) {
+		span := i.Splits[name]
 		var from, to int
 		if n, err := fmt.Sscanf(span, "%d:%d", &from, &to); n != 2 || err != nil || from < 0 || to > len(c.d.episodes) || from > to {
 			c.warnf("info-splits", infoPath, "write from:to within the episodes", "split %q is %q, there are %d episodes", name, span, len(c.d.episodes))

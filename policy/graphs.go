@@ -37,37 +37,26 @@ func (t *Training) Outputs() gorgonia.Nodes { return append(gorgonia.Nodes{t.Los
 
 // BuildTraining builds the training graph.
 func BuildTraining(s Spec, a Architecture, batch, draws int) (*Training, error) {
-	t, n, err := buildLoss(s, a, batch, draws)
+	t, err := BuildLoss(s, a, batch, draws)
 	if err != nil {
 		return nil, err
 	}
-	err = op.Build(func() { t.Gradients = op.Grad(t.Loss, t.Params...) })
-	if err != nil {
+	if err := op.Build(func() { t.Gradients = op.Grad(t.Loss, t.Params...) }); err != nil {
 		return nil, fmt.Errorf("training graph: %w", err)
 	}
-	t.info = n.info
 	return t, nil
 }
 
 // BuildLoss is BuildTraining without gradients, for validation.
 func BuildLoss(s Spec, a Architecture, batch, draws int) (*Training, error) {
-	t, n, err := buildLoss(s, a, batch, draws)
-	if err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	t.info = n.info
-	return t, nil
-}
-
-func buildLoss(s Spec, a Architecture, batch, draws int) (*Training, *network, error) {
-	if err := s.Check(); err != nil {
-		return nil, nil, err
-	}
 	if err := a.Check(s); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := checkMemory(s, a, batch, draws); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	n := newNetwork(s, a)
 	t := &Training{Graph: n.graph}
@@ -86,12 +75,13 @@ func buildLoss(s Spec, a Architecture, batch, draws int) (*Training, *network, e
 		t.Loss = op.MaskedMSE(t.Velocity, t.Target, t.Weight)
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("policy graph: %w", err)
+		return nil, fmt.Errorf("policy graph: %w", err)
 	}
+	t.info = n.info
 	for _, p := range n.info {
 		t.Params = append(t.Params, n.params[p.Name])
 	}
-	return t, n, nil
+	return t, nil
 }
 
 // encoderGraph computes what depends on the observation only: the summary and, per action block, keys and values.

@@ -111,9 +111,9 @@ func normal(v []float32, std float64, rng *rand.Rand) {
 	}
 }
 
-// layout builds the training graph for one sample, only to learn which parameters it has.
+// layout builds the loss graph for one sample, only to learn which parameters it has.
 func layout(s Spec, a Architecture) ([]ParamInfo, error) {
-	t, err := BuildTraining(s, a, 1, 1)
+	t, err := BuildLoss(s, a, 1, 1)
 	if err != nil {
 		return nil, fmt.Errorf("lay out parameters: %w", err)
 	}

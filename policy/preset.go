@@ -6,19 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pinch-robotics/pinch/internal/feature"
 	"github.com/pinch-robotics/pinch/internal/imaging"
 )
 
-// Names of the features of the two-hand layout; they are also the five keys of the UMI Arena observation.
+// Names of the features of the two-hand layout. The first four, and a prompt, are the UMI Arena observation.
 const (
-	LeftImage   = "observation.image.left"
-	RightImage  = "observation.image.right"
-	HandsPose   = "observation.pose.left_hand_root_to_right_hand_root.absolute"
-	JointStates = "observation.joint_states"
-	PromptKey   = "prompt"
+	LeftImage   = feature.ImageLeft
+	RightImage  = feature.ImageRight
+	HandsPose   = feature.HandToHand
+	JointStates = feature.JointStates
 
-	leftHandPose  = "observation.pose.left_hand_root.absolute"
-	rightHandPose = "observation.pose.right_hand_root.absolute"
+	leftHandPose  = feature.LeftHand
+	rightHandPose = feature.RightHand
 )
 
 // Names of the Spec presets.
