@@ -103,3 +103,28 @@ func TestRescaleAgainstBigIntegers(t *testing.T) {
 		}
 	}
 }
+
+// Times of one kind differ by spans and move by spans; a host time is a calendar time in UTC.
+func TestTimesAndSpans(t *testing.T) {
+	if got := HostTime(7e9).Sub(5e9); got != 2*time.Second {
+		t.Errorf("host times: %v", got)
+	}
+	if got := HostTime(5e9).Add(-time.Second); got != 4e9 {
+		t.Errorf("host time: %d", got)
+	}
+	if got := DeviceTime(7e9).Sub(5e9); got != 2*time.Second {
+		t.Errorf("device times: %v", got)
+	}
+	if got := DeviceTime(5e9).Add(time.Millisecond); got != 5_001_000_000 {
+		t.Errorf("device time: %d", got)
+	}
+	if got := Stamp(1).Sub(4); got != -3 {
+		t.Errorf("stamps: %v", got)
+	}
+	if got := Stamp(1).Add(3); got != 4 {
+		t.Errorf("stamp: %d", got)
+	}
+	if got, want := HostTime(1_000_000_000_000_000_001).Time(), time.Date(2001, 9, 9, 1, 46, 40, 1, time.UTC); !got.Equal(want) || got.Location() != time.UTC {
+		t.Errorf("calendar time %v, want %v", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package frames
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -47,12 +48,8 @@ func TestRowDeltasIntegrateBack(t *testing.T) {
 		if prev[0].Rot != IdentityQuat || r3.Norm(prev[0].Trans) != 0 || next[19].Rot != IdentityQuat || r3.Norm(next[19].Trans) != 0 {
 			t.Fatalf("%v: first previous %v or last next %v is not the identity", ref, prev[0], next[19])
 		}
-		for i, p := range Integrate(ps[0], prev[1:]) {
-			nearPose(t, "previous", p, ps[i+1])
-		}
-		for i, p := range Integrate(ps[0], next[:19]) {
-			nearPose(t, "next", p, ps[i+1])
-		}
+		nearPoses(t, "previous", Integrate(ps[0], prev[1:]), ps[1:])
+		nearPoses(t, "next", Integrate(ps[0], next[:19]), ps[1:])
 		// Previous is next, one row later.
 		for i := range 19 {
 			if prev[i+1].Trans != next[i].Trans || prev[i+1].Rot != next[i].Rot {
@@ -64,8 +61,35 @@ func TestRowDeltasIntegrateBack(t *testing.T) {
 	for _, p := range ps[1:] {
 		chunk = append(chunk, Between(ps[0], p, BodyObservation, Next))
 	}
-	for i, p := range Integrate(ps[0], chunk) {
-		nearPose(t, "body at the observation", p, ps[i+1])
+	nearPoses(t, "body at the observation", Integrate(ps[0], chunk), ps[1:])
+}
+
+func nearPoses(t *testing.T, what string, got, want []Pose) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d poses, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		nearPose(t, what, got[i], want[i])
+	}
+}
+
+// The array of a motion is dx dy dz dqx dqy dqz dqw, and reading it gives the motion back, whatever the quaternion's length.
+func TestDeltaArrays(t *testing.T) {
+	d := Delta{r3.Vec{X: 1, Y: 2, Z: 3}, QuatFromAxisAngle(r3.Vec{X: 1}, math.Pi/2), World, Previous}
+	half := math.Sqrt2 / 2
+	for i, want := range [7]float64{1, 2, 3, half, 0, 0, half} {
+		if got := d.ArrayXYZXYZW()[i]; math.Abs(got-want) > tol {
+			t.Errorf("element %d is %v, want %v", i, got, want)
+		}
+	}
+	back, err := DeltaFromXYZXYZW([7]float64{1, 2, 3, 5 * half, 0, 0, 5 * half}, World, Previous)
+	if err != nil || back.Ref != World || back.Timing != Previous {
+		t.Fatalf("read %+v, %v", back, err)
+	}
+	nearPose(t, "array", Pose{back.Trans, back.Rot}, Pose{d.Trans, d.Rot})
+	if _, err := DeltaFromXYZXYZW([7]float64{}, World, Previous); !errors.Is(err, ErrNotRotation) {
+		t.Errorf("a zero quaternion: %v, want ErrNotRotation", err)
 	}
 }
 

@@ -48,7 +48,7 @@ func nearPose(t *testing.T, what string, got, want Pose) {
 
 func nearVec(t *testing.T, what string, got, want r3.Vec) {
 	t.Helper()
-	if r3.Norm(r3.Sub(got, want)) > tol {
+	if !(r3.Norm(r3.Sub(got, want)) <= tol) { // NaN is not near anything
 		t.Fatalf("%s: vector %v, want %v", what, got, want)
 	}
 }

@@ -175,6 +175,47 @@ func TestBadPosesAreRefused(t *testing.T) {
 	}
 }
 
+// Angles by definition: that of an axis and angle is the angle, that between two rotations is the one whose cosine the trace of
+// their matrices' product gives.
+func TestAngles(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 8))
+	for range 300 {
+		want := r.Float64() * math.Pi
+		q := QuatFromAxisAngle(randVec(r, 1), want)
+		if math.Abs(q.Angle()-want) > tol || math.Abs(q.Neg().Angle()-want) > tol {
+			t.Fatalf("angle %v and, of -q, %v; want %v", q.Angle(), q.Neg().Angle(), want)
+		}
+		a, b := randQuat(r), randQuat(r)
+		ma, mb := a.Matrix(), b.Matrix()
+		trace := 0.0
+		for i := range 3 {
+			for j := range 3 {
+				trace += ma[i][j] * mb[i][j]
+			}
+		}
+		if got, want := a.AngleTo(b), math.Acos(clamp((trace-1)/2)); math.Abs(got-want) > 1e-7 { // acos is that coarse near its ends
+			t.Fatalf("angle between %v and %v: %v, want %v", a, b, got, want)
+		}
+	}
+	d, rad := (Pose{r3.Vec{X: 1, Y: 1}, QuatFromAxisAngle(r3.Vec{Z: 1}, 0.3)}).Distance(Pose{r3.Vec{X: 4, Y: 5}, QuatFromAxisAngle(r3.Vec{Z: 1}, -0.4)})
+	if math.Abs(d-5) > tol || math.Abs(rad-0.7) > tol {
+		t.Errorf("distance %v m and %v rad, want 5 and 0.7", d, rad)
+	}
+}
+
+func TestFinite(t *testing.T) {
+	if !(Pose{r3.Vec{X: -1e9}, Quat{X: 3}}).Finite() {
+		t.Error("finite numbers are called not finite")
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, p := range []Pose{{r3.Vec{Y: bad}, IdentityQuat}, {r3.Vec{}, Quat{Z: bad, W: 1}}, {r3.Vec{X: bad, Z: -bad}, IdentityQuat}} {
+			if p.Finite() {
+				t.Errorf("%v is called finite", p)
+			}
+		}
+	}
+}
+
 func TestSlerp(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	for range 300 {

@@ -130,3 +130,12 @@ func TestMethodNames(t *testing.T) {
 		t.Error("a wrong method parses")
 	}
 }
+
+// 30 Hz has no whole period: the stamps are the thirds of a tenth of a second, rounded one by one.
+func TestStampsAreTheTicks(t *testing.T) {
+	tl := Timeline{Start: 1000, FPS: 30, N: 4}
+	want := []Stamp{1000, 33_334_333, 66_667_667, 100_001_000}
+	if got := tl.Stamps(); !slices.Equal(got, want) {
+		t.Errorf("stamps %v, want %v", got, want)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,5 +168,17 @@ func TestFreshnessPerEdgeAndChain(t *testing.T) {
 	}
 	if s, ok := both.Start(); !ok || s != 2e6 {
 		t.Errorf("pair starts at %d, %v; want 2 ms, when the right hand's first sample is there", s, ok)
+	}
+}
+
+// The way between two frames goes up from the target to the common ancestor and down to the source, over the edges in between.
+func TestChainListsItsEdges(t *testing.T) {
+	c, err := handTree(t).Chain("left_tip", "right_hand_root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Edge{{"left_hand_root", "left_tip"}, {"quest_origin", "left_hand_root"}, {"quest_origin", "right_hand_root"}}
+	if got := c.Edges(); !slices.Equal(got, want) {
+		t.Errorf("edges %v, want %v", got, want)
 	}
 }
