@@ -182,3 +182,31 @@ func TestChainListsItsEdges(t *testing.T) {
 		t.Errorf("edges %v, want %v", got, want)
 	}
 }
+
+func TestTreeTellsWhatItHolds(t *testing.T) {
+	tr := handTree(t)
+	if !tr.Has("quest_origin") || !tr.Has("left_tip") || tr.Has("left_tips") {
+		t.Error("frames of the tree are not those that edges name")
+	}
+	if p, ok := tr.Parent("left_tip"); p != "left_hand_root" || !ok {
+		t.Errorf("parent of the tip is %q, %v", p, ok)
+	}
+	if p, ok := tr.Parent("quest_origin"); p != "" || ok {
+		t.Errorf("the root has the parent %q", p)
+	}
+	want := []Stamp{1e6, 11e6, 21e6, 31e6, 41e6, 51e6, 61e6, 71e6, 81e6, 91e6}
+	if got := tr.Samples("left_hand_root"); !slices.Equal(got, want) {
+		t.Errorf("samples at %v, want %v", got, want)
+	}
+	if got := tr.Samples("left_tip"); len(got) != 0 {
+		t.Errorf("a static edge has samples at %v", got)
+	}
+}
+
+// The names that an error offers are the nearest by edits, nearest first, not the first by alphabet.
+func TestUnknownFrameNamesTheNearest(t *testing.T) {
+	_, err := handTree(t).Chain("quest_origin", "right_tpi")
+	if !errors.Is(err, ErrUnknownFrame) || !strings.Contains(err.Error(), "nearest names: right_tip, left_tip") {
+		t.Errorf("error %v", err)
+	}
+}

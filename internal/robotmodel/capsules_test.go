@@ -73,13 +73,3 @@ func TestCapsulesCoverTheJoints(t *testing.T) {
 		}
 	}
 }
-
-func TestRPYMatchesAxisOrder(t *testing.T) {
-	// A quarter turn about X, then Y, then Z, fixed axes: x -> -z about Y, y -> z about X and so on, worked by hand.
-	got := RPY(math.Pi/2, math.Pi/2, math.Pi/2)
-	for _, c := range []struct{ in, want Vec }{{Vec{1, 0, 0}, Vec{0, 0, -1}}, {Vec{0, 1, 0}, Vec{0, 1, 0}}, {Vec{0, 0, 1}, Vec{1, 0, 0}}} {
-		if d := Norm(Sub(got.Rotate(c.in), c.want)); d > 1e-12 {
-			t.Errorf("%v goes to %v, want %v", c.in, got.Rotate(c.in), c.want)
-		}
-	}
-}

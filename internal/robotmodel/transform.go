@@ -100,11 +100,6 @@ func (t Transform) Quat() [4]float64 {
 	return q
 }
 
-// RPY builds a rotation from fixed-axis roll, pitch, yaw in radians: Rz(yaw) Ry(pitch) Rx(roll), as in URDF.
-func RPY(roll, pitch, yaw float64) Transform {
-	return axis(2, yaw).Mul(axis(1, pitch)).Mul(axis(0, roll))
-}
-
 // Translation returns a pure translation in metres.
 func Translation(x, y, z float64) Transform {
 	t := Identity()
