@@ -200,7 +200,7 @@ func (p *pair) gaps(s *scene, detect float64, into []gap) ([]gap, float64) {
 	return into, nearest
 }
 
-// jacobian gives the velocity of a gap's point along n per joint velocity of its arm.
+// along gives the velocity of a gap's point along n per joint velocity of its arm.
 func (s *scene) along(hand int, link int, p, n robotmodel.Vec) (row [7]float64) {
 	if link <= 0 {
 		return row

@@ -76,8 +76,7 @@ func (s *Session) moveJoints(ctx context.Context, a, b [2]armlink.Joints, finger
 	n := int64(math.Ceil(duration*1e9/float64(period))) + 1
 	var knots [2][]armlink.Knot
 	for i := int64(0); i <= n+1; i++ {
-		f := math.Min(1, float64(i)/float64(n))
-		f = f * f * f * (10 + f*(-15+6*f))
+		f := smooth(math.Min(1, float64(i)/float64(n)))
 		for h := range knots {
 			k := armlink.Knot{TNS: start + i*period, GripperRad: fingerA[h] + f*(fingerB[h]-fingerA[h])}
 			for j := range k.Q {

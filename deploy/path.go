@@ -69,8 +69,11 @@ func (p *path) coast(t, fade float64) hands {
 	return o
 }
 
+// smooth rises from 0 at s = 0 to 1 at s = 1 with no velocity and no acceleration at both ends: 10s³-15s⁴+6s⁵.
+func smooth(s float64) float64 { return s * s * s * (10 + s*(-15+6*s)) }
+
 // blend lays the curve over the path from policy time at on: what was commanded passes into what is wanted within blend seconds, weighted by
-// the quintic 10s³-15s⁴+6s⁵, so that position, velocity and acceleration are continuous at both ends of the seam.
+// smooth, so that position, velocity and acceleration are continuous at both ends of the seam.
 func (p *path) blend(c *curve, at, blend float64, rows int, origin, rowStep float64) *path {
 	n := int(math.Floor((c.end()-at)/p.step+1e-9)) + 1
 	out := &path{start: at, step: p.step, sample: make([]hands, n), origin: origin, rows: rows, rowStep: rowStep}
@@ -81,8 +84,7 @@ func (p *path) blend(c *curve, at, blend float64, rows int, origin, rowStep floa
 			out.sample[i] = c.at(t)
 			continue
 		}
-		w := s * s * s * (10 + s*(-15+6*s))
-		out.sample[i] = mix(p.coast(t, blend), c.at(t), w)
+		out.sample[i] = mix(p.coast(t, blend), c.at(t), smooth(s))
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 // maxImageSide bounds the images a server takes.
 const maxImageSide = 4096
 
-// encodeObservation writes the five keys of the contract, DecodeObservation reads them.
+// encodeObservation writes the five keys of the contract, decodeObservation reads them.
 func encodeObservation(o Observation) ([]byte, error) {
 	for _, im := range []imaging.RGB{o.Left, o.Right} {
 		if err := im.Check(); err != nil {

@@ -130,6 +130,23 @@ func TestFingersOpenOutwardsAndMirror(t *testing.T) {
 	}
 }
 
+// Tips worked by hand from the URDF's numbers: pivot (-0.016, -0.015), tip (0.10943, -0.014) from it, turned about -Z.
+func TestFingerTipsByHand(t *testing.T) {
+	g := YUBI()
+	if g.ClosedRad != 0 || g.OpenRad != 0.94 {
+		t.Errorf("finger range %v to %v, want 0 to 0.94", g.ClosedRad, g.OpenRad)
+	}
+	for angle, want := range map[float64]Vec{0: {0.09343, -0.029, 0}, math.Pi / 2: {-0.030, -0.12443, 0}} {
+		right, left := g.Tips(angle)
+		if Norm(Sub(right, want)) > 1e-12 || Norm(Sub(left, Vec{want[0], -want[1], want[2]})) > 1e-12 {
+			t.Errorf("angle %v: tips at %v and %v, want the right one at %v", angle, right, left, want)
+		}
+	}
+	if d := Norm(Vec{3, 4, 12}); d != 13 {
+		t.Errorf("length of (3, 4, 12) is %v", d)
+	}
+}
+
 func randomJoints(rng *rand.Rand, l *Limits) (q Joints) {
 	for j := range q {
 		q[j] = l.QMin[j] + rng.Float64()*(l.QMax[j]-l.QMin[j])
