@@ -4,6 +4,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"github.com/pinch-robotics/pinch/frames"
 )
 
 // Flange poses at three joint vectors, computed independently from the DH table by the vendor's published convention (six digits).
@@ -142,8 +146,37 @@ func TestFingerTipsByHand(t *testing.T) {
 			t.Errorf("angle %v: tips at %v and %v, want the right one at %v", angle, right, left, want)
 		}
 	}
+}
+
+func TestVectorsByHand(t *testing.T) {
 	if d := Norm(Vec{3, 4, 12}); d != 13 {
 		t.Errorf("length of (3, 4, 12) is %v", d)
+	}
+	if d := Dot(Vec{1, 2, 3}, Vec{4, -5, 6}); d != 12 {
+		t.Errorf("inner product %v, want 12", d)
+	}
+}
+
+// A transform made of a pose of package frames moves points as the pose does, and becomes the pose again.
+func TestTransformIsThePose(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 100 {
+		pose, err := frames.NewPose(r3.Vec{X: rng.NormFloat64(), Y: rng.NormFloat64(), Z: rng.NormFloat64()},
+			frames.Quat{X: rng.NormFloat64(), Y: rng.NormFloat64(), Z: rng.NormFloat64(), W: rng.NormFloat64()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := Vec{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}
+		got, want := FromPose(pose).Apply(p), pose.Apply(r3.Vec{X: p[0], Y: p[1], Z: p[2]})
+		if math.Abs(got[0]-want.X)+math.Abs(got[1]-want.Y)+math.Abs(got[2]-want.Z) > 1e-12 {
+			t.Fatalf("point %v, want %v", got, want)
+		}
+		a, b := FromPose(pose).Pose().ArrayXYZXYZW(), pose.ArrayXYZXYZW()
+		for i := range a {
+			if math.Abs(a[i]-b[i]) > 1e-12 {
+				t.Fatalf("pose %v came back as %v", b, a)
+			}
+		}
 	}
 }
 

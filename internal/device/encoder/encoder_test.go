@@ -108,9 +108,14 @@ func TestUnwrapFollowsTheFormula(t *testing.T) {
 	if got, _ := u.Add(0.15); math.Abs(got-0.1) > 1e-12 {
 		t.Errorf("after refused samples: %v, want 0.1", got)
 	}
+	u.Add(0.25 - 3)
+	u.Add(0.25 - 6 + 2*math.Pi) // six radians on: beyond half a turn from closed
+	if got, _ := u.Add(0.25 - 6 + 2*math.Pi); math.Abs(got-6) > 1e-12 {
+		t.Errorf("after opening on and on: %v, want 6", got)
+	}
 	u.Reset()
-	if got, _ := u.Add(0.25 + math.Pi); got != -math.Pi && math.Abs(got) > math.Pi {
-		t.Errorf("after Reset the first angle %v is not in [-pi, pi)", got)
+	if got, _ := u.Add(0.25 - 6 + 2*math.Pi); math.Abs(got-(6-2*math.Pi)) > 1e-12 {
+		t.Errorf("after Reset the first angle is %v, want %v in [-pi, pi)", got, 6-2*math.Pi)
 	}
 }
 
