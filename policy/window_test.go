@@ -60,8 +60,8 @@ func TestStepDeltasIntegrateBackToTheDemonstration(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows, err := s.StepDeltas(chunk)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || len(rows) != s.Horizon {
+			t.Fatalf("%d rows for %d steps, %v", len(rows), s.Horizon, err)
 		}
 		for hand, name := range []string{leftHandPose, rightHandPose} {
 			var deltas []frames.Delta
@@ -101,8 +101,8 @@ func TestStepDeltasOfANoisyChunkAreRotations(t *testing.T) {
 		chunk[i] += 0.05 * rng.NormFloat64()
 	}
 	rows, err := s.StepDeltas(chunk)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(rows) != s.Horizon {
+		t.Fatalf("%d rows for %d steps, %v", len(rows), s.Horizon, err)
 	}
 	for k, r := range rows {
 		for hand := range 2 {
