@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -169,5 +170,44 @@ func TestEditDistance(t *testing.T) {
 		if got := editDistance(c.b, c.a); got != c.want {
 			t.Errorf("%q to %q: got %d, want %d", c.b, c.a, got, c.want)
 		}
+	}
+}
+
+// What Marshal writes, Decode reads back, and unset parts stay unset.
+func TestMarshalIsReadBack(t *testing.T) {
+	want := defaults()
+	want.Cameras = []camera{{Name: "left", URL: "rtsp://h/left", RateHz: 59.94}}
+	want.Labels = map[string]camera{"one": {Name: "a: b"}}
+	text, err := Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "rate_hz: 59.94") {
+		t.Errorf("text:\n%s", text)
+	}
+	var got rig
+	if err := Decode("rig.yaml", text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(rig{})); d != "" {
+		t.Error(d)
+	}
+}
+
+// level has a text form of its own, in which it is not for us to look for keys.
+type level struct{ Percent int }
+
+func (l *level) UnmarshalText(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "%d%%", &l.Percent)
+	return err
+}
+
+func TestTypesWithATextFormDecodeThemselves(t *testing.T) {
+	var got struct {
+		Fill level            `yaml:"fill"`
+		By   map[string]level `yaml:"by"`
+	}
+	if err := Decode("a.yaml", []byte("fill: 40%\nby:\n  left: 7%\n"), &got); err != nil || got.Fill.Percent != 40 || got.By["left"].Percent != 7 {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -201,9 +201,6 @@ func (r *Recording) validateStart() error {
 	return nil
 }
 
-// ValidateStart is Validate for a recording that has only begun: everything but episode and segments.
-func (r *Recording) ValidateStart() error { return r.validateStart() }
-
 // Write validates r and writes dir/meta.json atomically and durably.
 func Write(dir string, r Recording) error {
 	if err := r.Validate(); err != nil {

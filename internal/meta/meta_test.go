@@ -78,3 +78,9 @@ func TestBrokenMetadataIsRefusedByKey(t *testing.T) {
 		}
 	}
 }
+
+func TestSecondsOfNanoseconds(t *testing.T) {
+	if got := Seconds(1_500_000_000); got != 1.5 {
+		t.Errorf("1500000000 ns are %v s", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -32,6 +33,24 @@ func TestLayoutByHand(t *testing.T) {
 	want = append(want, 0, 0, 0, 0, 0, 0, 0, 0xc0)
 	if got := w.Bytes(); !bytes.Equal(got, want) {
 		t.Errorf("got\n% x\nwant\n% x", got, want)
+	}
+}
+
+// Numbers of four bytes, alone and in sequences, as written and read: two's complement and IEEE 754, little-endian.
+func TestFourByteNumbers(t *testing.T) {
+	w := NewWriter(nil)
+	w.Int32(-2)
+	w.Float32(1.5)
+	w.Int32s([]int32{-1, 256})
+	w.Float32s([]float32{-0.5})
+	want := []byte{0, 1, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0, 0, 0xc0, 0x3f, 2, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xbf}
+	if !bytes.Equal(w.Bytes(), want) {
+		t.Fatalf("got\n% x\nwant\n% x", w.Bytes(), want)
+	}
+	r := NewReader(want)
+	i, f, is, fs := r.Int32(), r.Float32(), r.Int32s(), r.Float32s()
+	if i != -2 || f != 1.5 || !slices.Equal(is, []int32{-1, 256}) || !slices.Equal(fs, []float32{-0.5}) || r.Err() != nil || r.Remaining() != 0 {
+		t.Errorf("read %v %v %v %v, err %v, %d left", i, f, is, fs, r.Err(), r.Remaining())
 	}
 }
 
