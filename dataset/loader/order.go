@@ -23,10 +23,7 @@ func NewOrder(rows []int, seed uint64) *Order {
 	return &Order{rows: slices.Clone(rows), seed: seed, epoch: -1}
 }
 
-// Len is the number of samples of one epoch.
-func (o *Order) Len() int { return len(o.rows) }
-
-// At gives the row of sample n >= 0; epoch n / Len.
+// At gives the row of sample n >= 0, which lies in epoch n / number of rows.
 func (o *Order) At(n int) int {
 	if epoch := n / len(o.rows); epoch != o.epoch {
 		o.shuffle(epoch)
