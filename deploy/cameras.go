@@ -124,7 +124,16 @@ type rtspSource struct {
 	err    error
 }
 
-func openRTSP(ctx context.Context, info armlink.CameraInfo) (FrameSource, error) {
+// quiet is how long a connected camera may send nothing, 0 for the driver's own limit. In lock-step the cell's time stands still while
+// the policy thinks, and cameras with it; a camera that owes a frame is missed all the same (see answerTimeout).
+func quiet(clock armlink.Clock) time.Duration {
+	if clock == armlink.LockStep {
+		return lockStepPatience + answerTimeout
+	}
+	return 0
+}
+
+func openRTSP(ctx context.Context, info armlink.CameraInfo, quiet time.Duration) (FrameSource, error) {
 	if info.Kind != "mjpeg" {
 		return nil, fmt.Errorf("%s wrist camera sends %q; only mjpeg is read", info.Name, info.Kind)
 	}
@@ -133,7 +142,7 @@ func openRTSP(ctx context.Context, info armlink.CameraInfo) (FrameSource, error)
 	up := make(chan struct{})
 	var once sync.Once
 	fail := make(chan error, 1)
-	src := &camera.Source{Name: info.Name + " wrist camera", URL: info.URL, Clock: device.NewClock(), Status: func(st device.Status) {
+	src := &camera.Source{Name: info.Name + " wrist camera", URL: info.URL, Clock: device.NewClock(), Quiet: quiet, Status: func(st device.Status) {
 		if st.State == device.Connected {
 			once.Do(func() { close(up) })
 		} else if st.Err != nil {
@@ -157,6 +166,10 @@ func openRTSP(ctx context.Context, info armlink.CameraInfo) (FrameSource, error)
 	case <-s.done: // trying again can not help
 		cancel()
 		return nil, fmt.Errorf("open %s wrist camera %s: %w", info.Name, info.URL, s.err)
+	case <-time.After(answerTimeout):
+		cancel()
+		<-s.done
+		return nil, fmt.Errorf("open %s wrist camera %s: it answers nothing for %v", info.Name, info.URL, answerTimeout)
 	case <-ctx.Done():
 		cancel()
 		<-s.done

@@ -60,7 +60,7 @@ func TestWristCameraOfAnotherKindIsRefused(t *testing.T) {
 	url := rtspText(t, "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=sound\r\nt=0 0\r\nm=audio 0 RTP/AVP 0\r\na=control:0\r\n")
 	failed := make(chan error, 1)
 	go func() {
-		_, err := openRTSP(context.Background(), armlink.CameraInfo{Name: "left", URL: url, Kind: "mjpeg"})
+		_, err := openRTSP(context.Background(), armlink.CameraInfo{Name: "left", URL: url, Kind: "mjpeg"}, 0)
 		failed <- err
 	}()
 	select {

@@ -89,7 +89,9 @@ func (s *Session) start(ctx, life context.Context, opts ConnectOptions) error {
 	}
 	open := opts.OpenCamera
 	if open == nil {
-		open = openRTSP
+		open = func(ctx context.Context, info armlink.CameraInfo) (FrameSource, error) {
+			return openRTSP(ctx, info, quiet(hello.Clock))
+		}
 	}
 	for h, name := range Hands {
 		info, err := findCamera(hello, name)

@@ -59,10 +59,12 @@ func (q *inquirer) ask(ctx context.Context, a *asked) {
 	go work()
 }
 
-// deadline is generous in lock-step, where the clock waits for the policy.
+// lockStepPatience is how long the clock waits for one answer in lock-step: a first one may pay for a compilation.
+const lockStepPatience = 10 * time.Minute
+
 func (q *inquirer) deadline() time.Duration {
 	if q.lockStep {
-		return 10 * time.Minute
+		return lockStepPatience
 	}
 	return 2 * q.maxWait
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/bluenviron/gortsplib/v4"
@@ -36,14 +38,14 @@ var errNoVideo = errors.New("it offers neither Motion-JPEG nor H.264 video")
 
 const rtspTimeout = 5 * time.Second
 
-// dialRTSP connects, picks the first Motion-JPEG or H.264 stream, and plays it.
-func dialRTSP(ctx context.Context, address string, udp bool, h streamHandler) (connection, error) {
+// dialRTSP connects, picks the first Motion-JPEG or H.264 stream, and plays it. Once it plays, silence of quiet ends the connection.
+func dialRTSP(ctx context.Context, address string, udp bool, quiet time.Duration, h streamHandler) (connection, error) {
 	u, err := base.ParseURL(address)
 	if err != nil {
 		return nil, fmt.Errorf("camera address %q: %w", address, err)
 	}
 	transport := gortsplib.TransportTCP
-	c := &gortsplib.Client{Scheme: u.Scheme, Host: u.Host, ReadTimeout: rtspTimeout, WriteTimeout: rtspTimeout}
+	c := &gortsplib.Client{Scheme: u.Scheme, Host: u.Host, ReadTimeout: quiet, WriteTimeout: rtspTimeout}
 	if udp {
 		transport = gortsplib.TransportUDP
 		// Key frames of several cameras at once overflow the usual 208 KiB.
@@ -59,7 +61,17 @@ func dialRTSP(ctx context.Context, address string, udp bool, h streamHandler) (c
 	if err := c.Start2(); err != nil {
 		return nil, err
 	}
-	if err := play(c, u, h); err != nil {
+	// The client's own limit is for the time that it plays; greeting it takes rtspTimeout at most, and ends with ctx.
+	var late atomic.Bool
+	timer := time.AfterFunc(rtspTimeout, func() { late.Store(true); c.Close() })
+	stop := context.AfterFunc(ctx, c.Close)
+	err = play(c, u, h)
+	timer.Stop()
+	stop()
+	if late.Load() {
+		err = os.ErrDeadlineExceeded
+	}
+	if err != nil {
 		c.Close()
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package camera
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type Source struct {
 	Clock  device.Clock
 	Status device.StatusFunc
 	Retry  time.Duration // pause between connection attempts; default device.RetryEvery
+	Quiet  time.Duration // a connected camera that sends nothing for this long is lost; default 5 s
 
 	frames, bad, lost atomic.Uint64
 }
@@ -45,7 +47,7 @@ func (s *Source) Run(ctx context.Context, emit func(Frame)) error {
 
 func (s *Source) session(ctx context.Context, up func(), emit func(Frame)) error {
 	var a *assembler
-	conn, err := dialRTSP(ctx, s.URL, s.UDP, streamHandler{
+	conn, err := dialRTSP(ctx, s.URL, s.UDP, cmp.Or(s.Quiet, rtspTimeout), streamHandler{
 		found: func(c Codec, un unpacker, sets parameterSets) { a = newAssembler(c, un, sets) },
 		packet: func(p packet) {
 			a.add(p, s.Clock(), func(f Frame) {
