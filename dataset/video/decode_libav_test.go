@@ -32,7 +32,7 @@ func TestNativeDecoderEqualsProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			w, h := r.Size()
-			cli := newCLIDecoder(path, r.Info(), w, h)
+			cli := newCLIDecoder(path, r.info, w, h)
 			a, b := make([]byte, w*h*3), make([]byte, w*h*3)
 			want := map[int][]byte{}
 			for i := range r.Frames() {
