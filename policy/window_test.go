@@ -3,6 +3,7 @@ package policy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/spatial/r3"
@@ -223,5 +224,30 @@ func TestNaNInARowIsNamed(t *testing.T) {
 	e.Columns[rightHandPose][7*9+3] = math.Inf(1)
 	if err := s.EncodeTargets(make([]float64, 320), make([]bool, 16), e, 6); err == nil {
 		t.Error("an infinite quaternion became a target")
+	}
+}
+
+// Holding means: each hand at its own pose of the observation (no motion, no turn), fingers as observed, a difference of zero; and no
+// answer where nothing tells the present value.
+func TestHoldChunkStaysWhereItIs(t *testing.T) {
+	s := mustPreset(t, PresetUMI, umiFeatures, 30, PresetOptions{})
+	still := []float64{0, 0, 0, 1, 0, 0, 0, 1, 0}
+	row := append(append(append([]float64{}, still...), still...), 0.3, 0.4)
+	chunk, ok := s.HoldChunk(map[string][]float64{JointStates: {0.3, 0.4}})
+	if !ok || !slices.Equal(chunk, slices.Repeat(row, s.Horizon)) {
+		t.Errorf("hold %v %v, want %d rows of %v", ok, chunk, s.Horizon, row)
+	}
+	if _, ok := s.HoldChunk(nil); ok {
+		t.Error("holds at finger angles that were not observed")
+	}
+	joint := Spec{Horizon: 2, State: []Input{{Feature: "q", Representation: Absolute, SourceDim: 2}}, Action: []Output{
+		{Name: "arm", Feature: "a", Representation: Absolute, SourceDim: 2},
+		{Name: "delta", Feature: "d", Representation: DeltaToState, StateFeature: "q", SourceDim: 1}}}
+	if chunk, ok := joint.HoldChunk(map[string][]float64{"q": {5, 6}}); !ok || !slices.Equal(chunk, []float64{5, 6, 0, 5, 6, 0}) {
+		t.Errorf("joint space holds %v %v, want the only state of that length, and no difference", ok, chunk)
+	}
+	joint.Action[0].SourceDim = 3
+	if _, ok := joint.HoldChunk(map[string][]float64{"q": {5, 6}}); ok {
+		t.Error("holds three numbers at a state of two")
 	}
 }
