@@ -41,7 +41,7 @@ type extractor struct {
 	noted    map[string]bool
 }
 
-// Extract copies the given episodes (nil: all present ones) of a v2.1 or v3.0 dataset into a new v3.0 dataset at dst.
+// Extract copies the given episodes (nil: all that are present and whose videos have an index and all their packets) of a v2.1 or v3.0 dataset into a new v3.0 dataset at dst.
 // Video packets are copied; only a camera whose episodes do not start on key frames is encoded anew, and the result says
 // so. Index columns, row times, statistics and tasks are computed anew. On error nothing is left at dst.
 func Extract(ctx context.Context, src, dst string, episodes []int, o ExtractOptions) (*ExtractResult, error) {
@@ -49,10 +49,17 @@ func Extract(ctx context.Context, src, dst string, episodes []int, o ExtractOpti
 	if err != nil {
 		return nil, err
 	}
+	all := episodes == nil
 	if episodes, err = d.choose(episodes); err != nil {
 		return nil, fmt.Errorf("extract from %s: %w", src, err)
 	}
-	x := &extractor{src: d, result: &ExtractResult{Episodes: episodes}, reencode: map[string]video.Codec{}, noted: map[string]bool{}}
+	var damaged []string
+	if all {
+		if episodes, damaged, err = d.withVideos(episodes); err != nil {
+			return nil, fmt.Errorf("extract from %s: %w", src, err)
+		}
+	}
+	x := &extractor{src: d, result: &ExtractResult{Episodes: episodes, Changes: damaged}, reencode: map[string]video.Codec{}, noted: map[string]bool{}}
 	features, err := x.features()
 	if err != nil {
 		return nil, fmt.Errorf("extract from %s: %w", src, err)
@@ -125,6 +132,35 @@ func (d *Dataset) choose(episodes []int) ([]int, error) {
 		return nil, errors.New("no episodes asked for")
 	}
 	return episodes, nil
+}
+
+// withVideos leaves out the episodes with a video that can not be read, as a copy that broke off has them, and says which.
+func (d *Dataset) withVideos(episodes []int) (whole []int, damaged []string, err error) {
+	for _, e := range episodes {
+		if err := d.probeVideos(e); err != nil {
+			damaged = append(damaged, fmt.Sprintf("episode %d left out: %v", e, err))
+			continue
+		}
+		whole = append(whole, e)
+	}
+	if len(whole) == 0 {
+		return nil, nil, fmt.Errorf("no episode has videos that can be read: %s", damaged[0])
+	}
+	return whole, damaged, nil
+}
+
+// probeVideos reads the containers of an episode's videos.
+func (d *Dataset) probeVideos(episode int) error {
+	for _, c := range d.info.cameras() {
+		path, _, err := d.VideoFrame(episode, c.Name)
+		if err != nil {
+			return err
+		}
+		if _, err := video.Probe(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (x *extractor) note(format string, args ...any) {

@@ -218,3 +218,40 @@ func editLine(t *testing.T, root, path, old, new string) {
 		t.Fatal(err)
 	}
 }
+
+// A copy that broke off in the middle of a video: without a list of episodes the damaged ones are left out and named; asked for by
+// number, the damaged one is the error.
+func TestExtractLeavesCutVideosOut(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "src")
+	if err := os.CopyFS(src, os.DirFS(testpeer.Data(t, "real/unitree_g1_v21"))); err != nil {
+		t.Fatal(err)
+	}
+	path, _, err := mustOpen(t, src).VideoFrame(1, "observation.images.cam_high")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, st.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	dst := filepath.Join(t.TempDir(), "dst")
+	if _, err := Extract(context.Background(), src, dst, []int{1, 2}, ExtractOptions{}); err == nil || !strings.Contains(err.Error(), "episode 1") {
+		t.Errorf("asked for by number: %v", err)
+	}
+	if _, err := os.Stat(dst); err == nil {
+		t.Error("a failed extract left its target")
+	}
+	res, err := Extract(context.Background(), src, dst, nil, ExtractOptions{})
+	if err != nil || !slices.Equal(res.Episodes, []int{2}) || len(res.Changes) == 0 || !strings.HasPrefix(res.Changes[0], "episode 1 left out: ") {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if report, err := Check(context.Background(), dst, CheckOptions{}); err != nil || !report.OK() {
+		t.Errorf("check: %v %+v", err, report)
+	}
+}

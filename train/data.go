@@ -54,7 +54,7 @@ func openCorpus(ctx context.Context, c Config, spec *policy.Spec, log *slog.Logg
 	}
 	// Before the slow part: a policy must be able to say what it was trained on.
 	if k.provenance.Identity, err = ds.Identity(); err != nil {
-		return nil, fmt.Errorf("%w; an incomplete copy has no identity: make a dataset of the episodes that are there with `pinch dataset extract`", err)
+		return nil, fmt.Errorf("%w; `pinch dataset check` says what is wrong, and `pinch dataset extract` makes a dataset of the episodes that are there", err)
 	}
 	if err := k.load(ctx, ds, c, episodes, log, progress); err != nil {
 		return nil, err
