@@ -121,7 +121,7 @@ func (c Config) Validate() error {
 	case c.Stride < 0 || c.MaxEpisodes < 0 || c.ValEvery < 0 || c.SaveEvery < 0 || c.ReportRows < 0 || c.Warmup < 0 || c.Threads < 0 || c.Augment.Shift < 0:
 		return fmt.Errorf("stride, max_episodes, val_every, save_every, report_rows, warmup, threads and augment.shift must not be negative")
 	case c.Warmup >= c.Steps && c.Steps > 1:
-		return fmt.Errorf("warmup is %d of %d steps: the rate would never fall", c.Warmup, c.Steps)
+		return fmt.Errorf("warmup is %d of %d steps: the rate would never fall; set warmup=%d or less", c.Warmup, c.Steps, c.Steps/10)
 	case c.Rot6D != policy.Rot6DIdentity && c.Rot6D != policy.Rot6DQuantile:
 		return fmt.Errorf("rot6d is %q, want %s or %s", c.Rot6D, policy.Rot6DIdentity, policy.Rot6DQuantile)
 	}
@@ -150,16 +150,17 @@ func (c Config) architecture() policy.Architecture {
 var free = map[string]bool{"data": true, "out": true, "cache_dir": true, "log_every": true, "val_every": true, "val_rows": true, "save_every": true,
 	"keep": true, "report_rows": true, "max_minutes": true, "workers": true, "resume": true}
 
-// resumed is the stored configuration with the free keys of the new one; diff names the other keys that differ, whose new
-// values are not used.
+// resumed is the stored configuration with the free keys of the new one; diff names the other keys that were given another value,
+// which is not used. A key that has its built-in value was not given.
 func resumed(stored, now Config) (c Config, diff []string) {
 	c = stored
-	to, from := reflect.ValueOf(&c).Elem(), reflect.ValueOf(now)
+	to, from, builtIn := reflect.ValueOf(&c).Elem(), reflect.ValueOf(now), reflect.ValueOf(DefaultConfig())
 	for i := range from.NumField() {
 		key, _, _ := strings.Cut(from.Type().Field(i).Tag.Get("yaml"), ",")
 		switch {
 		case free[key]:
 			to.Field(i).Set(from.Field(i))
+		case reflect.DeepEqual(builtIn.Field(i).Interface(), from.Field(i).Interface()):
 		case !reflect.DeepEqual(to.Field(i).Interface(), from.Field(i).Interface()):
 			diff = append(diff, fmt.Sprintf("%s: stored %v, given %v", key, to.Field(i).Interface(), from.Field(i).Interface()))
 		}

@@ -79,4 +79,9 @@ func TestResumeKeepsWhatDecidesTheWeights(t *testing.T) {
 	if len(diff) != 2 || !strings.HasPrefix(diff[0], "batch:") || !strings.HasPrefix(diff[1], "rate:") {
 		t.Errorf("differences %q, want those of batch and rate", diff)
 	}
+	other := stored
+	other.Steps, other.Batch, other.Threads = 400, 8, 2
+	if c, diff := resumed(other, DefaultConfig()); c.Steps != 400 || len(diff) != 0 {
+		t.Errorf("resumed without settings: %q is said to be given", diff)
+	}
 }

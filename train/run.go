@@ -12,6 +12,7 @@ import (
 
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
 	"github.com/pinch-robotics/pinch/internal/config"
+	"github.com/pinch-robotics/pinch/internal/folderlock"
 	"github.com/pinch-robotics/pinch/policy"
 )
 
@@ -77,6 +78,11 @@ func run(ctx context.Context, c Config, o Options) (Result, error) {
 	} else if err := freshFolder(c.Out); err != nil {
 		return Result{}, err
 	}
+	lock, err := folderlock.Take(c.Out) // two runs would mix their checkpoints
+	if err != nil {
+		return Result{}, err
+	}
+	defer lock.Release()
 	if err := t.prepare(ctx); err != nil {
 		return Result{}, err
 	}
@@ -95,7 +101,7 @@ func freshFolder(dir string) error {
 	case err != nil:
 		return err
 	case len(entries) > 0:
-		return fmt.Errorf("%s: %w; choose another folder, or set resume to go on with its newest checkpoint", dir, ErrRunExists)
+		return fmt.Errorf("%s: %w; choose another folder, or go on with its newest checkpoint (--resume, or resume=true)", dir, ErrRunExists)
 	}
 	return nil
 }

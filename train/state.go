@@ -119,7 +119,7 @@ func prefixed(prefix string, p *policy.Params) []policy.Tensor {
 func (t *trainer) readCheckpoint() error {
 	dir := filepath.Join(t.cfg.Out, "checkpoints", policy.LatestLink)
 	if _, err := os.Stat(dir); err != nil {
-		return fmt.Errorf("resume %s: no checkpoint yet (%w); start without resume in another folder", t.cfg.Out, err)
+		return fmt.Errorf("resume %s: no checkpoint yet (%w); it ended before it saved one: delete the folder and start without resume", t.cfg.Out, err)
 	}
 	s := &stored{dir: dir}
 	var err error
