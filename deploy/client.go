@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -89,7 +90,7 @@ func (c *Client) connect(ctx context.Context) error {
 	}
 	if err != nil {
 		_ = conn.CloseNow()
-		return fmt.Errorf("read metadata of policy server %s: %w", c.url, err)
+		return fmt.Errorf("read metadata of policy server %s: %w", c.url, talkFault(err))
 	}
 	merged := map[string]any{}
 	for k, v := range c.opts.Override {
@@ -116,8 +117,22 @@ func dialFault(err error) error {
 	if errors.As(err, &request) {
 		err = request.Err
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("it does not answer, is it still running? (%w)", err)
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("nothing listens there, start it with `pinch serve` or correct the address: %w", err)
+	}
+	return err
+}
+
+// talkFault is a failure of a conversation that had begun, with what it means in front of the library's story of it.
+func talkFault(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer in time, is it still running? (%w)", err)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), websocket.CloseStatus(err) != -1:
+		return fmt.Errorf("it ended the connection, is it still running? (%w)", err)
 	}
 	return err
 }
@@ -148,7 +163,7 @@ func (c *Client) Infer(ctx context.Context, obs Observation) (Chunk, error) {
 	kind, answer, err := c.exchange(ctx, data)
 	if err != nil {
 		c.drop()
-		return Chunk{}, fmt.Errorf("ask policy server %s: %w", c.url, err)
+		return Chunk{}, fmt.Errorf("ask policy server %s: %w", c.url, talkFault(err))
 	}
 	if kind != websocket.MessageBinary {
 		c.drop() // openpi closes after an error; so do we

@@ -235,6 +235,44 @@ func TestDialFaults(t *testing.T) {
 	}
 }
 
+// A server that goes away, or stays silent, is said to have done so.
+func TestServerThatGoesAway(t *testing.T) {
+	meta, err := npmsgpack.Encode((&echo{}).Metadata())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, serve := range map[string]func(r *http.Request, c *websocket.Conn){
+		"ended the connection": func(r *http.Request, c *websocket.Conn) {
+			_, _, _ = c.Read(r.Context())
+			_ = c.CloseNow()
+		},
+		"no answer in time": func(r *http.Request, c *websocket.Conn) { <-r.Context().Done() },
+	} {
+		hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, err := websocket.Accept(w, r, nil)
+			if err != nil {
+				return
+			}
+			c.SetReadLimit(1 << 24)
+			_ = c.Write(r.Context(), websocket.MessageBinary, meta)
+			serve(r, c)
+		}))
+		url := "ws" + strings.TrimPrefix(hs.URL, "http")
+		c, err := Dial(context.Background(), url, ClientOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		if _, err := c.Infer(ctx, testObservation("x")); err == nil || !strings.Contains(err.Error(), url+": ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		cancel()
+		c.Close()
+		hs.CloseClientConnections()
+		hs.Close()
+	}
+}
+
 func TestPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
