@@ -119,3 +119,12 @@ func cutAfter(t *testing.T, path string, whole []byte) int {
 	t.Fatal("no such length")
 	return 0
 }
+
+// A rig that ends before the recordings that were asked for is an error: a script would go on with too few.
+func TestTooFewRecordingsIsAnError(t *testing.T) {
+	rig := serve(t, 1, newFakeRig(), nil)
+	res, err := Record(t.Context(), Options{RigFile: rig.rigFile, Out: t.TempDir(), MinFreeBytes: -1, Episodes: 2})
+	if len(res.Saved) != 1 || err == nil || !strings.Contains(err.Error(), "1 of 2 recordings") {
+		t.Errorf("saved %v, error %v", res.Saved, err)
+	}
+}

@@ -90,7 +90,8 @@ type CameraCount struct {
 // Record connects to the devices of a rig and records what the operator's pedal asks for, until the session is over (see
 // Options.Episodes) or ctx ends; then the current recording is finished (kept when something in it was accepted) and the result is
 // returned without an error. A device that does not answer in time, a wrong device, or a full disk ends the session with one error
-// that names the device or file and the fix; finished recordings are never touched.
+// that names the device or file and the fix, and so does a rig that ends the session before Options.Episodes; finished recordings are
+// never touched.
 func Record(ctx context.Context, opts Options) (Result, error) {
 	opts, err := opts.filled()
 	if err != nil {
@@ -116,7 +117,11 @@ func Record(ctx context.Context, opts Options) (Result, error) {
 	loopErr := e.loop(ctx, running.Done())
 	stopSources()
 	deviceErr := g.Wait()
-	return e.result(), errors.Join(e.firstError(deviceErr, loopErr))
+	err = e.firstError(deviceErr, loopErr)
+	if n := len(e.res.Saved); err == nil && n < opts.Episodes && ctx.Err() == nil {
+		err = fmt.Errorf("record: the rig ended the session after %d of %d recordings; what was saved is in %s", n, opts.Episodes, opts.Out)
+	}
+	return e.result(), err
 }
 
 // firstError prefers the device's error: the loop only sees that the devices stopped.

@@ -146,7 +146,7 @@ func Explain(what string, err error) error {
 		fix = "no permission: add your user to the group of the device (ls -l shows it) and log in again"
 	case errors.Is(err, syscall.EBUSY):
 		fix = "another program holds it: close that program"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.EIO), errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EIO), errors.Is(err, syscall.ECONNRESET):
 		fix = "the device went away: check its cable and power"
 	default:
 		return fmt.Errorf("%s: %w", what, err)
