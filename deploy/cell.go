@@ -62,12 +62,12 @@ func DefaultCell() Cell {
 	return Cell{
 		ArmLink: "tcp:127.0.0.1:7480",
 		Control: ControlConfig{
-			LeadMS: 200, SwitchLeadMS: 40, BlendMS: 150, StartRampMS: 250, PolicyLatencyMS: 100, ActionLatencyMS: -1, PostureGain: 0.5,
+			LeadMS: 400, SwitchLeadMS: 40, BlendMS: 150, StartRampMS: 250, PolicyLatencyMS: 100, ActionLatencyMS: -1, PostureGain: 0.5,
 		},
 		Safety: SafetyConfig{
-			TableClearanceM: 0.02, FingerClearanceM: 0.004, ArmClearanceM: 0.03,
+			TableClearanceM: 0.02, FingerClearanceM: 0.008, ArmClearanceM: 0.03,
 			HandSpeedMPS: 1.0, HandRateRadPS: 2.5 * 1.2, // the arm's own rate limit and a fifth more for noise between rows
-			SeamGateM: 0.05, SeamGateRad: 0.35, // 5 cm, 20 degrees
+			SeamGateM: 0.12, SeamGateRad: 0.7,
 			FollowingRad: 0.15, ReachErrorM: 0.01, ReachErrorRad: 0.052, // 1 cm, 3 degrees
 			ObservationMaxAgeMS: 200, StateMaxAgeMS: 100, PolicyMaxMS: 1600, // the arena's limit: 16 rows at 10 Hz
 			StarvationMaxMS: 3000, StallMS: 5000, RejectedChunks: 5, VelocityFraction: 0.9,

@@ -34,7 +34,7 @@ func TestWrongCellFiles(t *testing.T) {
 	for text, want := range map[string][]string{
 		"safety:\n  arm_clearence_m: 0.1\n":     {"arm_clearance_m", ":2"},
 		"control:\n  lead_ms: 5\n":              {"control.lead_ms"},
-		"control:\n  switch_lead_ms: 300\n":     {"control.switch_lead_ms"},
+		"control:\n  switch_lead_ms: 500\n":     {"control.switch_lead_ms"},
 		"safety:\n  velocity_fraction: 1.5\n":   {"safety.velocity_fraction"},
 		"safety:\n  hand_speed_m_per_s: .nan\n": {"safety.hand_speed_m_per_s"},
 		"arm_link: ''\n":                        {"arm_link"},

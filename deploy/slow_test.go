@@ -67,7 +67,7 @@ func TestSilentArmProcess(t *testing.T) {
 func TestSeamGateStops(t *testing.T) {
 	h := FakeHello()
 	cell := DefaultCell()
-	cell.Safety.HandSpeedMPS = 3
+	cell.Safety.HandSpeedMPS, cell.Safety.SeamGateM = 3, 0.05
 	p, _, err := newPair(&h, cell.Safety)
 	if err != nil {
 		t.Fatal(err)

@@ -146,7 +146,8 @@ func (p *Policy) Infer(o Observation) (Chunk, error) {
 	return c, nil
 }
 
-// InferChunk is Infer in the network's own form: Horizon*ActionDim numbers as Spec.EncodeTargets writes them, not normalised.
+// InferChunk is Infer in the network's own form: Horizon*ActionDim numbers as Spec.EncodeTargets writes them, not normalised, with the
+// sampler's noise taken out of the poses.
 func (p *Policy) InferChunk(o Observation) ([]float64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +191,13 @@ func (p *Policy) InferChunk(o Observation) ([]float64, error) {
 	}
 	out := make([]float64, len(x))
 	p.manifest.Normalisation.UnnormalizeAction(out, x)
-	return out, checkFinite(out)
+	if err := checkFinite(out); err != nil {
+		return nil, fmt.Errorf("infer: %w", err)
+	}
+	if err := s.smoothChunk(out); err != nil {
+		return nil, fmt.Errorf("infer: %w", err)
+	}
+	return out, nil
 }
 
 // checkKnown refuses images that the Spec does not read.

@@ -119,7 +119,7 @@ func (s *survey) rows(fps int, segs []segment) (rows, error) {
 		return rows{}, fmt.Errorf("%s ends before %s begins: no moment has all streams", early.name, late.name)
 	}
 	out := rows{}
-	if out.tl, err = frames.NewTimeline(late.first, end, fps); err != nil {
+	if out.tl, err = frames.NewTimeline(s.gridStart(late.first, end, period), end, fps); err != nil {
 		return rows{}, err
 	}
 	for _, seg := range segs {

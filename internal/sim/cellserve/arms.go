@@ -113,12 +113,31 @@ func (a *arms) recover() error {
 		}
 	}
 	for _, s := range sim.Sides {
+		mode, _ := a.rt[s].Mode()
 		if err := a.rt[s].Recover(); err != nil {
 			return fmt.Errorf("%s arm: %w", s, err)
 		}
 		a.blocked[s] = 0
+		if mode != armlink.ModeReflex {
+			continue
+		}
+		// Start again from where the arm is: the command it was held from would press on, and trip the reflex again.
+		q, _ := a.cell.Joints(s)
+		if err := a.rt[s].Place(inside(q), a.last[s].GripperRad); err != nil {
+			return fmt.Errorf("%s arm: %w", s, err)
+		}
 	}
 	return nil
+}
+
+// inside pulls measured joints, which may lie a hair beyond an end, to where a command may be.
+func inside(q armlink.Joints) armlink.Joints {
+	const margin = 0.003 // rad; the runtime keeps 0.002 from each end
+	l := robotmodel.FR3().Limits
+	for j := range q {
+		q[j] = min(max(q[j], l.QMin[j]+margin), l.QMax[j]-margin)
+	}
+	return q
 }
 
 // place puts one arm somewhere without motion.
