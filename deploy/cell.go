@@ -24,7 +24,7 @@ type Cell struct {
 
 // ControlConfig is how chunks become motion.
 type ControlConfig struct {
-	ExecuteRows     int     `yaml:"execute_rows"`       // rows consumed before the next chunk takes over; 0: half of the chunk
+	ExecuteRows     int     `yaml:"execute_rows"`       // rows consumed before the next chunk takes over; 0: half of the chunk, 0.5 s at most
 	LeadMS          float64 `yaml:"lead_ms"`            // knots are sent this far ahead of now
 	SwitchLeadMS    float64 `yaml:"switch_lead_ms"`     // a new chunk takes over this long after it arrives
 	BlendMS         float64 `yaml:"blend_ms"`           // length of the seam between two chunks

@@ -301,6 +301,9 @@ func (r *run) plan(ctx context.Context, now int64) error {
 	return nil
 }
 
+// blindSeconds is how long arms follow one chunk at most, where the cell does not say: longer than a person takes to react is blind.
+const blindSeconds = 0.5
+
 // due tells whether the next chunk must be asked for, so that it takes over when ExecuteRows are consumed.
 func (r *run) due(now int64) bool {
 	if r.wantNew {
@@ -308,7 +311,7 @@ func (r *run) due(now int64) bool {
 	}
 	rows := float64(r.s.cell.Control.ExecuteRows)
 	if rows == 0 {
-		rows = float64(r.exec.path.rows) / 2
+		rows = math.Min(float64(r.exec.path.rows)/2, blindSeconds*r.contract.RateHz)
 	}
 	lead := (r.inq.latency.expect() + ms(r.s.cell.Control.SwitchLeadMS)).Seconds() * r.contract.RateHz
 	if all := r.exec.path.rows; all > 0 && lead > float64(all-5) { // five: the age of the picture, and the two rows takeOver wants

@@ -71,7 +71,7 @@ func TestH264CentreCamera(t *testing.T) {
 	}
 	ticks := column[int64](t, d, feature.RowStamp, 0)
 	// The grid begins two sixteenths of a row later, where the wrist pictures are freshest.
-	if want := 5216*ms + 2*(1e9/30)/16; ticks[0] != want || len(ticks) != 15 {
+	if want := 5216*ms + 2*(1_000_000_000/30)/16; ticks[0] != want || len(ticks) != 15 {
 		t.Fatalf("%d rows from %d", len(ticks), ticks[0])
 	}
 	checkVideo(t, d, 0, feature.ImageCenter, centre, 17, ticks)
