@@ -110,17 +110,23 @@ func (c *Child) Wait(ctx context.Context) error {
 		_ = c.Stop()
 		return ctx.Err()
 	}
+	return c.own()
+}
+
+// own is the error with which an ended child ended, with the last lines that it wrote.
+func (c *Child) own() error {
 	if c.err != nil {
 		return fmt.Errorf("%s: %w%s", c.name, c.err, c.tail.text())
 	}
 	return nil
 }
 
-// Finish waits for a child that ends by itself now, such as a server whose last client has left, and stops it when it does not.
+// Finish waits for a child that ends by itself now, such as a server whose last client has left, and returns its own error; it stops
+// a child that does not end.
 func (c *Child) Finish() error {
 	select {
 	case <-c.done:
-		return nil
+		return c.own()
 	case <-time.After(stopPatience):
 		return c.Stop()
 	}

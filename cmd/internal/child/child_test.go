@@ -56,6 +56,18 @@ func TestAnEarlyEndIsAnErrorWithTheLastLines(t *testing.T) {
 	}
 }
 
+func TestFinishReturnsTheChildsOwnError(t *testing.T) {
+	for script, want := range map[string]string{"exit 0": "", "echo lost a frame >&2; exit 1": "lost a frame"} {
+		c, err := Start(t.Context(), shell(script, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Finish(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", script, err)
+		}
+	}
+}
+
 func TestCancelStopsTheChild(t *testing.T) {
 	var ready struct{ PID int }
 	c, err := Start(t.Context(), shell(`echo "{\"pid\":$$}"; exec sleep 60`, &ready))

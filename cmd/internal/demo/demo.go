@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pinch-robotics/pinch/internal/meta"
 )
 
 // Options of the demo.
@@ -34,6 +36,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	defer r.lock.Release()
 	if err := r.all(ctx, script(o)); err != nil {
 		return err
 	}
@@ -54,7 +57,7 @@ func script(o Options) []stage {
 }
 
 // record starts the simulated rig and records from it. Recordings of an interrupted run stay; the rig goes on with the next
-// condition.
+// condition. A demonstration that was cut off stays as a failed attempt and is replaced by another one.
 func (o Options) record(ctx context.Context, r *runner) error {
 	recordings := r.path("recordings")
 	if _, err := os.Stat(recordings); err == nil {
@@ -62,38 +65,56 @@ func (o Options) record(ctx context.Context, r *runner) error {
 			return err
 		}
 	}
-	have, err := countFolders(recordings)
+	all, good, err := countRecordings(recordings)
 	if err != nil {
 		return err
 	}
-	if have >= o.Episodes {
+	if good >= o.Episodes {
 		return nil
 	}
-	left := strconv.Itoa(o.Episodes - have)
+	left := strconv.Itoa(o.Episodes - good)
 	var ready struct {
 		Rig string `json:"rig_file"`
 	}
-	rig, err := r.start(ctx, &ready, "pinch-sim", "sim", "handheld", "--json", "--rig", r.path("rig", "rig.yaml"), "--first", strconv.Itoa(have), "--episodes", left)
+	rig, err := r.start(ctx, &ready, "pinch-sim", "sim", "handheld", "--json", "--rig", r.path("rig", "rig.yaml"), "--first", strconv.Itoa(all), "--episodes", left)
 	if err != nil {
 		return err
 	}
 	defer rig.Stop() //nolint:errcheck // it has nothing to save
-	return r.verb(ctx, "pinch-rig", "record", "--rig", ready.Rig, "--out", recordings, "--episodes", left)
+	err = r.verb(ctx, "pinch-rig", "record", "--rig", ready.Rig, "--out", recordings, "--episodes", left)
+	if ctx.Err() != nil {
+		return err
+	}
+	rigErr := rig.Finish()
+	if err != nil {
+		return errors.Join(err, rigErr)
+	}
+	if rigErr != nil { // the recordings are whole, or the recorder would have said so
+		fmt.Fprintf(r.console, "        the simulated rig ended with an error after the last recording: %v\n", rigErr)
+	}
+	return nil
 }
 
-// countFolders counts finished recordings; unfinished ones are hidden.
-func countFolders(dir string) (int, error) {
+// countRecordings counts finished recordings, and those of them whose whole task succeeded. Unfinished ones are hidden folders.
+func countRecordings(dir string) (all, good int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("look for recordings: %w", err)
+		return 0, 0, fmt.Errorf("look for recordings: %w", err)
 	}
-	n := 0
 	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			n++
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		m, err := meta.Read(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return 0, 0, fmt.Errorf("look for recordings: %w", err)
+		}
+		all++
+		if m.Episode.Success {
+			good++
 		}
 	}
-	return n, nil
+	return all, good, nil
 }
 
 func (o Options) ingest(ctx context.Context, r *runner) error {
@@ -167,6 +188,7 @@ func Again(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	defer r.lock.Release()
 	if _, ok := r.done["train"]; !ok {
 		return fmt.Errorf("the demo in %s has not trained its policy yet; run `pinch demo --out %s` first", o.Out, o.Out)
 	}

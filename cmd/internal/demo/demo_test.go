@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pinch-robotics/pinch/internal/folderlock"
+	"github.com/pinch-robotics/pinch/internal/meta"
 )
 
 // tools writes made-up helper programs: shell scripts that note their command lines and leave the traces of the real ones.
@@ -16,6 +19,7 @@ func tools(t *testing.T, scripts map[string]string) (helper func(string) (string
 	t.Helper()
 	dir := t.TempDir()
 	log := filepath.Join(dir, "calls")
+	recording(t, dir, true) // a meta.json beside the scripts, for those that make recordings
 	for name, script := range scripts {
 		text := "#!/bin/sh\necho \"" + name + " $*\" >>" + log + "\n" + script + "\n"
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
@@ -31,11 +35,32 @@ func tools(t *testing.T, scripts map[string]string) (helper func(string) (string
 	return helper, calls
 }
 
+// recording writes the meta.json of a finished recording into dir.
+func recording(t *testing.T, dir string, success bool) {
+	t.Helper()
+	m := meta.New()
+	m.UUID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	m.Robot = meta.Robot{Type: "yubi", ID: "rig"}
+	m.Environment = meta.Environment{Type: meta.Simulation, Site: "cell"}
+	m.Runner = meta.Runner{Type: meta.Model, Name: "demonstrator"}
+	m.Files = []meta.File{{Type: "mcap", Name: "x.mcap"}}
+	m.Devices = []meta.Device{{Role: "tracker", Type: "x", ID: "x"}}
+	m.Programs = []meta.Program{{Role: "interface", Name: "x"}, {Role: "data_collection", Name: "x"}}
+	m.Episode = meta.Episode{StartTime: 1, EndTime: 2, Success: success, Label: "task"}
+	m.AddSegment("task", 1, 2, success)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := meta.Write(dir, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The scripts read their arguments by place: $2 is "handheld", and so on.
 const (
-	simScript = `echo '{"rig_file":"rig.yaml"}'; exec sleep 30`
+	simScript = `echo '{"rig_file":"rig.yaml"}'`
 	rigScript = `case "$1 $2" in
-"record --rig") n=0; while [ $n -lt $7 ]; do mkdir -p $5/$(date +%s%N); n=$((n+1)); done;;
+"record --rig") n=0; while [ $n -lt $7 ]; do d=$5/$(date +%s%N); mkdir -p $d; cp $(dirname $0)/meta.json $d/; n=$((n+1)); done;;
 "eval show") echo "the table of $3";;
 esac`
 	nodeScript = `case "$1" in
@@ -101,12 +126,14 @@ func TestTheScriptRunsVerbsInOrder(t *testing.T) {
 	}
 }
 
-// An interrupted recording goes on with the conditions that are missing, an interrupted training with its checkpoint.
+// An interrupted recording goes on with conditions that it has not met, for the demonstrations that are missing, an interrupted training with its checkpoint.
 func TestInterruptedStagesGoOn(t *testing.T) {
 	helper, calls := tools(t, map[string]string{"pinch-sim": simScript, "pinch-rig": rigScript, "pinch-node": nodeScript})
 	var console strings.Builder
 	o := options(t, helper, &console)
-	for _, dir := range []string{"recordings/one", "recordings/.two.recording", "policy/checkpoints/step-5"} {
+	recording(t, filepath.Join(o.Out, "recordings/one"), true)
+	recording(t, filepath.Join(o.Out, "recordings/two"), false) // cut off, and recovered
+	for _, dir := range []string{"recordings/.three.recording", "policy/checkpoints/step-5"} {
 		if err := os.MkdirAll(filepath.Join(o.Out, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +142,7 @@ func TestInterruptedStagesGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(calls(), "\n")
-	for _, want := range []string{"record --recover " + o.Out + "/recordings", "--first 1 --episodes 2", "/recordings --episodes 2", "/policy --resume seed=5"} {
+	for _, want := range []string{"record --recover " + o.Out + "/recordings", "--first 2 --episodes 2", "/recordings --episodes 2", "/policy --resume seed=5"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no call has %q:\n%s", want, got)
 		}
@@ -139,8 +166,43 @@ func TestAFailedStageNamesItsLogAndIsRunAgain(t *testing.T) {
 	}
 }
 
+// What went wrong at the simulated rig is shown: in the error when the recordings are not there, else as a note.
+func TestTheRigsOwnErrorIsShown(t *testing.T) {
+	const lost = simScript + `; echo "camera left lost a frame" >&2; exit 1`
+	helper, _ := tools(t, map[string]string{"pinch-sim": lost, "pinch-rig": `exit 1`, "pinch-node": nodeScript})
+	var console strings.Builder
+	if err := Run(t.Context(), options(t, helper, &console)); err == nil || !strings.Contains(err.Error(), "camera left lost a frame") {
+		t.Errorf("got %v", err)
+	}
+	helper, _ = tools(t, map[string]string{"pinch-sim": lost, "pinch-rig": rigScript, "pinch-node": nodeScript})
+	console.Reset()
+	if err := Run(t.Context(), options(t, helper, &console)); err != nil || !strings.Contains(console.String(), "camera left lost a frame") {
+		t.Errorf("got %v with the console\n%s", err, console.String())
+	}
+}
+
+func TestTwoDemosDoNotShareAFolder(t *testing.T) {
+	helper, calls := tools(t, map[string]string{"pinch-sim": simScript, "pinch-rig": rigScript, "pinch-node": nodeScript})
+	var console strings.Builder
+	o := options(t, helper, &console)
+	if err := os.MkdirAll(o.Out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := folderlock.Take(o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), o); !errors.Is(err, folderlock.ErrHeld) || calls()[0] != "" {
+		t.Errorf("got %v", err)
+	}
+	lock.Release()
+	if err := Run(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnInterruptStopsTheChildren(t *testing.T) {
-	helper, _ := tools(t, map[string]string{"pinch-sim": `echo $$ >pid; ` + simScript, "pinch-rig": `exec sleep 30`, "pinch-node": nodeScript})
+	helper, _ := tools(t, map[string]string{"pinch-sim": `echo $$ >pid; ` + simScript + `; exec sleep 30`, "pinch-rig": `exec sleep 30`, "pinch-node": nodeScript})
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	var console strings.Builder

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pinch-robotics/pinch/cmd/internal/child"
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
+	"github.com/pinch-robotics/pinch/internal/folderlock"
 )
 
 // stage is one step of the script.
@@ -35,6 +36,7 @@ type runner struct {
 	console io.Writer
 	now     func() time.Time
 	helper  func(name string) (string, error)
+	lock    *folderlock.Lock
 	log     io.WriteCloser // of the stage under way
 	done    map[string]finished
 }
@@ -47,11 +49,20 @@ type finished struct {
 
 const stateFile = "stages.json"
 
-func newRunner(o Options) (*runner, error) {
+// newRunner opens the output folder and holds it until its lock is released.
+func newRunner(o Options) (_ *runner, err error) {
 	r := &runner{out: o.Out, console: o.Console, now: o.Now, helper: o.Helper, done: map[string]finished{}}
 	if err := os.MkdirAll(filepath.Join(o.Out, "logs"), 0o755); err != nil {
 		return nil, fmt.Errorf("make the demo's folder: %w", err)
 	}
+	if r.lock, err = folderlock.Take(o.Out); err != nil {
+		return nil, fmt.Errorf("demo: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			r.lock.Release()
+		}
+	}()
 	data, err := os.ReadFile(filepath.Join(o.Out, stateFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
