@@ -32,6 +32,7 @@ func (o *handheldOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Split, "split", string(sim.Train), "stream of initial conditions: train or eval")
 	f.Float64Var(&o.Speed, "speed", 0, "1 is real time, 2 twice as fast, 0 as fast as the recorder takes it")
 	f.StringVar(&o.ListenHost, "host", "127.0.0.1", "`address` that cameras and tracker listen on")
+	f.Float64Var(&o.Rates.WristHz, "wrist-hz", 30, "frames per second of each wrist camera")
 	f.BoolVar(&o.Rates.Mistakes, "mistakes", false, "some demonstrations hold a rejected attempt or end in a cancel")
 	f.BoolVar(&o.NoCenter, "no-center", false, "leave the centre camera out")
 	f.BoolVar(&o.JSON, "json", false, "announce the addresses as one line of JSON")
@@ -45,6 +46,9 @@ func (o *handheldOptions) checkFlags() error {
 	}
 	if o.Episodes < 1 || o.First < 0 || o.Speed < 0 {
 		return program.Usage("--episodes, --first, --speed: want at least 1, 0 and 0")
+	}
+	if !(o.Rates.WristHz > 0 && o.Rates.WristHz <= 240) {
+		return program.Usage("--wrist-hz: %v, want more than 0 and at most 240", o.Rates.WristHz)
 	}
 	if o.NoCenter {
 		o.Rates.CenterHz = -1
