@@ -104,6 +104,9 @@ func NewTrialLog(w *rawlog.Writer, hello armlink.Hello) (*TrialLog, error) {
 
 func imageTopic(hand string) string { return "/" + hand + "_camera/image_raw/compressed" }
 
+// HostNow reads the clock that stamps what is logged (log_time), so that a description of the log speaks of the same time.
+func (l *TrialLog) HostNow() frames.HostTime { return l.host() }
+
 // SessionEvent logs one of rawlog's session events at tNS of the cell's clock. success counts for accept and reject.
 func (l *TrialLog) SessionEvent(tNS int64, event, label string, success bool) error {
 	e := rawlog.SessionEvent{Event: event, Label: label}

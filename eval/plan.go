@@ -2,6 +2,8 @@ package eval
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
@@ -67,24 +70,56 @@ func newPlan(task Task, conditions []Condition, entrants []Entrant, seed uint64)
 	return p, nil
 }
 
-// register writes the plan into a new output folder, or checks that the folder has the same plan.
-func (p Plan) register(out string) error {
+// encode is plan.json.
+func (p Plan) encode() ([]byte, error) {
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write the plan: %w", err)
+		return nil, fmt.Errorf("write the plan: %w", err)
 	}
-	data = append(data, '\n')
+	return append(data, '\n'), nil
+}
+
+// digest identifies the plan: task, conditions, order, seed, and what the policies state, such as their checkpoint.
+func (p Plan) digest() (string, error) {
+	data, err := p.encode()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// register writes the plan into an empty output folder, or checks that the folder has the same plan.
+func (p Plan) register(out string) error {
+	data, err := p.encode()
+	if err != nil {
+		return err
+	}
 	path := filepath.Join(out, "plan.json")
 	switch old, err := os.ReadFile(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := os.MkdirAll(out, 0o755); err != nil {
-			return fmt.Errorf("write the plan: %w", err)
+		if err := refuseForeign(out); err != nil {
+			return err
 		}
 		return atomicfile.WriteFile(path, data, 0o644)
 	case err != nil:
 		return fmt.Errorf("read the plan: %w", err)
 	case !bytes.Equal(old, data):
 		return fmt.Errorf("%s was made for another plan (task, policy, baselines, trials or seed differ); give a new output folder, or the old settings to go on", path)
+	}
+	return nil
+}
+
+// refuseForeign refuses a folder that holds other things. Hidden files, such as a plan that was being written, do not count.
+func refuseForeign(out string) error {
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return fmt.Errorf("look into the output folder: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			return fmt.Errorf("%s holds %s but no plan.json, so it is no evaluation's; give a new output folder", out, e.Name())
+		}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -17,7 +16,6 @@ import (
 // recording is a trial's raw log with its meta.json, in the form of a demonstration's: a segment for each prompt.
 type recording struct {
 	dir   string
-	now   func() time.Time
 	w     *rawlog.Writer
 	trial *deploy.TrialLog
 	meta  meta.Recording
@@ -29,7 +27,8 @@ type recording struct {
 // logName is the raw log's name in a trial's folder.
 const logName = "trial.mcap"
 
-func newRecording(dir string, now func() time.Time, hello armlink.Hello, task string, t Trial) (*recording, error) {
+// newRecording opens the log of a trial of a plan; plan is the plan's digest.
+func newRecording(dir string, hello armlink.Hello, plan, task string, t Trial) (*recording, error) {
 	w, err := rawlog.Create(filepath.Join(dir, logName), rawlog.WriterOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("record the trial: %w", err)
@@ -38,12 +37,15 @@ func newRecording(dir string, now func() time.Time, hello armlink.Hello, task st
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("record the trial: %w", err), w.Close())
 	}
-	return &recording{dir: dir, now: now, w: w, trial: log, meta: describe(hello, task, t)}, nil
+	return &recording{dir: dir, w: w, trial: log, meta: describe(hello, plan, task, t)}, nil
 }
+
+// now is host time in ns, in the clock of the log's receive times.
+func (r *recording) now() int64 { return int64(r.trial.HostNow()) }
 
 // begin opens the log's first segment.
 func (r *recording) begin(tNS int64, prompt string) error {
-	r.begun = r.now().UnixNano()
+	r.begun = r.now()
 	if err := r.trial.SessionEvent(tNS, rawlog.EventStart, r.meta.Episode.Label, false); err != nil {
 		return err
 	}
@@ -51,7 +53,7 @@ func (r *recording) begin(tNS int64, prompt string) error {
 }
 
 func (r *recording) segment(tNS int64, prompt string) error {
-	r.label, r.open = prompt, r.now().UnixNano()
+	r.label, r.open = prompt, r.now()
 	return r.trial.SessionEvent(tNS, rawlog.EventSubtask, prompt, false)
 }
 
@@ -70,7 +72,7 @@ func (r *recording) close(tNS int64, success bool) error {
 		event = rawlog.EventAccept
 	}
 	// Two judgements within one clock reading would give a segment without length, which no reader takes.
-	end := max(r.now().UnixNano(), r.open+1000)
+	end := max(r.now(), r.open+1000)
 	r.meta.AddSegment(r.label, meta.Seconds(r.open), meta.Seconds(end), success)
 	return r.trial.SessionEvent(tNS, event, r.label, success)
 }
@@ -91,10 +93,11 @@ func (r *recording) abandon() error { return r.w.Close() }
 // trialSpace is the namespace of trials' identifiers (RFC 9562, version 5).
 var trialSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("github.com/pinch-robotics/pinch/eval/trial"))
 
-// describe fills everything of a trial's meta.json but its times and segments. The runner is a model.
-func describe(hello armlink.Hello, task string, t Trial) meta.Recording {
+// describe fills everything of a trial's meta.json but its times and segments. The runner is a model. Trials of different plans, which
+// differ in seed or checkpoint for instance, have different identifiers, so one dataset can hold both.
+func describe(hello armlink.Hello, plan, task string, t Trial) meta.Recording {
 	m := meta.New()
-	m.UUID = uuid.NewSHA1(trialSpace, fmt.Appendf(nil, "%s/%s/%s/%d", task, t.Entrant, t.Condition, t.Attempt)).String()
+	m.UUID = uuid.NewSHA1(trialSpace, fmt.Appendf(nil, "%s/%s/%s/%s/%d", plan, task, t.Entrant, t.Condition, t.Attempt)).String()
 	m.Robot = meta.Robot{Type: "arms", ID: "cell"}
 	m.Environment = meta.Environment{Type: meta.RealWorld, Site: "cell"}
 	if hello.Sim {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/pinch-robotics/pinch/deploy"
+	"github.com/pinch-robotics/pinch/internal/folderlock"
 )
 
 // Options of a run.
@@ -26,8 +26,7 @@ type Options struct {
 	Record []string
 	// Progress is called before each trial (trial nil) and after it; may be nil.
 	Progress func(done, total int, next string, trial *Trial)
-	Logger   *slog.Logger     // nil: silent
-	Now      func() time.Time // for the recordings' metadata; nil: time.Now
+	Logger   *slog.Logger // nil: silent
 }
 
 // Run runs all trials that are not there yet, and writes the report. When ctx ends it returns ctx's error; every finished trial
@@ -38,9 +37,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	if err := o.Task.Validate(); err != nil {
 		return nil, fmt.Errorf("task: %w", err)
@@ -53,10 +49,21 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := os.MkdirAll(o.Out, 0o755); err != nil {
+		return nil, fmt.Errorf("make the output folder: %w", err)
+	}
+	lock, err := folderlock.Take(o.Out)
+	if err != nil {
+		return nil, fmt.Errorf("eval: %w", err)
+	}
+	defer lock.Release()
 	if err := plan.register(o.Out); err != nil {
 		return nil, err
 	}
 	r := &runner{o: o, plan: plan, entrants: map[string]Entrant{}}
+	if r.digest, err = plan.digest(); err != nil {
+		return nil, err
+	}
 	defer r.disconnect()
 	for _, e := range o.Entrants {
 		r.entrants[e.Name] = e
@@ -74,6 +81,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 type runner struct {
 	o        Options
 	plan     Plan
+	digest   string // of the plan
 	entrants map[string]Entrant
 	robot    Robot // nil: not connected
 }
@@ -146,7 +154,7 @@ func (r *runner) once(ctx context.Context, t *Trial, c Condition, e Entrant) err
 		r.o.Logger.Warn("trial aborted by a fault", "entrant", e.Name, "condition", c.Name, "err", fault.err)
 		r.disconnect() // the next attempt starts on a fresh connection
 	case err != nil:
-		return err
+		return fmt.Errorf("trial of %s on condition %s: %w", e.Name, c.Name, err)
 	}
 	rule := r.plan.Task.Aborted
 	action, aborted := t.aborted(rule)
@@ -161,13 +169,27 @@ type faultError struct{ err error }
 func (f faultError) Error() string { return f.err.Error() }
 func (f faultError) Unwrap() error { return f.err }
 
+// lost tells whether err means that the cell or the policy is gone, which is what can befall a trial. Anything else, such as a full disk
+// or a question that the scorer could not ask, would befall the next attempt too and ends the run.
+func lost(err error) bool {
+	return errors.Is(err, deploy.ErrCellLost) || errors.Is(err, deploy.ErrPolicyLost)
+}
+
+// fault marks err as a system fault if the cell or the policy is lost.
+func fault(err error) error {
+	if lost(err) {
+		return faultError{err}
+	}
+	return err
+}
+
 // drive brings the cell to the condition, runs the policy and asks the scorer.
 func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, dir string) error {
 	if err := r.ready(ctx, c); err != nil {
 		return err
 	}
 	if err := r.o.Scorer.Begin(ctx, r.robot, c); err != nil {
-		return faultError{err}
+		return fault(err)
 	}
 	if aware, ok := e.Policy.(trialAware); ok {
 		aware.BeginTrial(t.Number)
@@ -176,7 +198,7 @@ func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, di
 	if p, ok := e.Policy.(deploy.Resetter); ok {
 		p.Reset()
 	}
-	log, err := newRecording(dir, r.o.Now, r.robot.Hello(), r.plan.Task.Name, *t)
+	log, err := newRecording(dir, r.robot.Hello(), r.digest, r.plan.Task.Name, *t)
 	if err != nil {
 		return err
 	}
@@ -193,13 +215,13 @@ func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, di
 		if ctx.Err() != nil {
 			return errors.Join(ctx.Err(), log.abandon())
 		}
-		return errors.Join(faultError{runErr}, log.end(r.robot.Now(), false))
+		return r.afterFault(runErr, log)
 	}
 	if err := a.picture("end", a.last); err != nil {
 		return errors.Join(err, log.abandon())
 	}
 	if t.Finding, err = r.o.Scorer.End(ctx, result); err != nil {
-		return errors.Join(faultError{err}, log.end(r.robot.Now(), false))
+		return r.afterFault(err, log)
 	}
 	if t.End == EndStopped && t.Done < len(r.plan.Task.Rubric()) {
 		t.Cause = CauseSafety // the reason says which gate; the text, how far it came
@@ -214,6 +236,17 @@ func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, di
 		}
 	}
 	return nil
+}
+
+// afterFault finishes the log of a trial that err ended. A log that cannot be finished ends the run, whatever ended the trial.
+func (r *runner) afterFault(err error, log *recording) error {
+	if !lost(err) {
+		return errors.Join(err, log.abandon())
+	}
+	if logErr := log.end(r.robot.Now(), false); logErr != nil {
+		return errors.Join(logErr, err)
+	}
+	return faultError{err}
 }
 
 // take copies deploy's result. An end that the step hook decided stands.
@@ -237,24 +270,42 @@ func (r *runner) ready(ctx context.Context, c Condition) error {
 	if err != nil {
 		return err
 	}
-	if r.robot == nil {
-		if r.robot, err = r.o.Connect(ctx); err != nil {
-			return fmt.Errorf("reach the cell: %w", err)
-		}
-	}
-	if err := r.robot.Home(ctx, starts); err != nil {
-		return faultError{fmt.Errorf("home the arms for condition %s: %w", c.Name, err)}
+	if err := r.home(ctx, starts); err != nil {
+		return fmt.Errorf("condition %s: %w", c.Name, err)
 	}
 	if person, ok := r.o.Scorer.(Resetter); ok {
-		return person.Reset(ctx, c)
+		return fault(person.Reset(ctx, c))
 	}
 	if len(c.Scene) == 0 {
 		return fmt.Errorf("condition %s has no scene for the simulator; a robot needs a person as scorer", c.Name)
 	}
 	if err := r.robot.SetScene(ctx, c.Scene); err != nil {
-		return faultError{fmt.Errorf("lay out condition %s: %w", c.Name, err)}
+		return fault(fmt.Errorf("lay out condition %s: %w", c.Name, err))
 	}
 	return nil
+}
+
+// home moves the arms to their starts. When they cannot go there, a cell that is connected anew, and so perhaps started anew, gets one
+// more chance: a trial may leave arms where no path leads away.
+func (r *runner) home(ctx context.Context, starts [2]deploy.HandStart) error {
+	for again := r.robot != nil; ; again = false {
+		if r.robot == nil {
+			robot, err := r.o.Connect(ctx)
+			if err != nil {
+				return fmt.Errorf("reach the cell: %w", err)
+			}
+			r.robot = robot
+		}
+		err := r.robot.Home(ctx, starts)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if lost(err) || !again {
+			return fault(fmt.Errorf("home the arms: %w", err))
+		}
+		r.o.Logger.Warn("the arms cannot go home; connecting anew", "err", err)
+		r.disconnect()
+	}
 }
 
 func (r *runner) disconnect() {

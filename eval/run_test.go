@@ -18,6 +18,9 @@ import (
 	"github.com/pinch-robotics/pinch/dataset"
 	"github.com/pinch-robotics/pinch/deploy"
 	"github.com/pinch-robotics/pinch/frames"
+	"github.com/pinch-robotics/pinch/internal/folderlock"
+	"github.com/pinch-robotics/pinch/internal/meta"
+	"github.com/pinch-robotics/pinch/internal/rawlog"
 	"github.com/pinch-robotics/pinch/internal/testpeer"
 	"github.com/pinch-robotics/pinch/internal/wire/armlink"
 )
@@ -28,6 +31,25 @@ type world struct {
 	start frames.Pose
 	done  int
 	scene []byte
+
+	runErr error // what Run says after the trial
+	homes  int   // how often the arms still go home; negative: always
+}
+
+func (w *world) Run(ctx context.Context, o deploy.RunOptions) (deploy.Result, error) {
+	r, err := w.Session.Run(ctx, o)
+	if w.runErr != nil {
+		err = w.runErr
+	}
+	return r, err
+}
+
+func (w *world) Home(ctx context.Context, starts [2]deploy.HandStart) error {
+	if w.homes == 0 {
+		return errors.New("home: no path is free")
+	}
+	w.homes--
+	return w.Session.Home(ctx, starts)
 }
 
 func newWorld(ctx context.Context) (*world, error) {
@@ -39,7 +61,7 @@ func newWorld(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{Session: s}, nil
+	return &world{Session: s, homes: -1}, nil
 }
 
 func (w *world) SetScene(_ context.Context, condition []byte) error {
@@ -265,6 +287,121 @@ func TestASystemFaultIsRunAgain(t *testing.T) {
 	void := r.Trials[slices.IndexFunc(r.Trials, func(t Trial) bool { return !t.Counts })]
 	if void.End != EndFault || void.Cause != CauseSystem || !strings.Contains(void.Reason, "the model is gone") {
 		t.Errorf("%+v", void)
+	}
+}
+
+// A full disk is no fault of a trial: the run ends with one error and goes on later.
+func TestAnErrorOfTheLogEndsTheRun(t *testing.T) {
+	o, connects := options(t, 1, &pusher{step: 0.003})
+	connect := o.Connect
+	o.Connect = func(ctx context.Context) (Robot, error) {
+		r, err := connect(ctx)
+		if err == nil {
+			r.(*world).runErr = errors.New("run: trial log, /tf: no space left on device")
+		}
+		return r, err
+	}
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no space left on device") {
+		t.Fatalf("got %v", err)
+	}
+	if n := len(finished(t, o.Out)); n != 0 || *connects != 1 {
+		t.Errorf("%d trials count, %d connections", n, *connects)
+	}
+	o.Connect = connect
+	if r, err := Run(t.Context(), o); err != nil || r.Summary(PolicyName).Reruns != 0 {
+		t.Errorf("the run does not go on: %v", err)
+	}
+}
+
+// Arms that cannot go home get a fresh cell, once; then the run ends.
+func TestArmsThatCannotGoHome(t *testing.T) {
+	o, connects := options(t, 1, &pusher{step: 0.003})
+	connect := o.Connect
+	homes := 1
+	o.Connect = func(ctx context.Context) (Robot, error) {
+		r, err := connect(ctx)
+		if err == nil {
+			r.(*world).homes = homes
+		}
+		return r, err
+	}
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Trials) != 2 || *connects != 2 {
+		t.Errorf("%d trials on %d connections, want 2 trials without a void one on 2 connections", len(r.Trials), *connects)
+	}
+	homes, o.Out = 0, filepath.Join(t.TempDir(), "eval")
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no path is free") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheOutputFolderIsTheRunsOwn(t *testing.T) {
+	o, _ := options(t, 1, &pusher{step: 0.003})
+	if err := os.MkdirAll(filepath.Join(o.Out, "videos"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "holds videos but no plan.json") {
+		t.Errorf("got %v", err)
+	}
+	if entries, _ := os.ReadDir(o.Out); len(entries) != 1 {
+		t.Errorf("the foreign folder was touched: %v", entries)
+	}
+	o.Out = t.TempDir()
+	lock, err := folderlock.Take(o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	if _, err := Run(t.Context(), o); !errors.Is(err, folderlock.ErrHeld) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Recordings of two evaluations may meet in one dataset: their identifiers differ with seed and policy, not with the folder. Segments
+// lie within the log's receive times.
+func TestRecordingsOfTwoRuns(t *testing.T) {
+	ids := map[string]int{}
+	read := func(seed uint64) {
+		o, _ := options(t, 1, &pusher{step: 0.003})
+		o.Seed = seed
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		dirs, _ := filepath.Glob(filepath.Join(o.Out, "trials", "*", "*", "*"))
+		if len(dirs) != 2 {
+			t.Fatalf("trials %v", dirs)
+		}
+		for _, dir := range dirs {
+			m, err := meta.Read(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[m.UUID]++
+			log, err := rawlog.Open(filepath.Join(dir, logName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, last := log.Info().Start, log.Info().End
+			_ = log.Close()
+			begin, end := m.Segments[0].StartTime, m.Segments[len(m.Segments)-1].EndTime
+			if begin < meta.Seconds(int64(first))-1e-5 || end < begin || end > meta.Seconds(int64(last))+1e-5 {
+				t.Errorf("%s: segments from %f to %f, log from %f to %f", dir, begin, end, meta.Seconds(int64(first)), meta.Seconds(int64(last)))
+			}
+		}
+	}
+	read(3)
+	read(3)
+	read(4)
+	if len(ids) != 4 {
+		t.Errorf("%d identifiers for two plans of two trials", len(ids))
+	}
+	for id, n := range ids {
+		if n > 2 {
+			t.Errorf("%s stands for %d trials", id, n)
+		}
 	}
 }
 

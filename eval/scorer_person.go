@@ -15,7 +15,8 @@ import (
 // the next milestone, `u` takes the last one back, `stop WHY` ends the trial. Between trials it asks for the reset, and
 // after a trial that failed for the first cause and the final state.
 //
-// Lines are read by one goroutine from NewPersonScorer until the input ends.
+// Lines are read by one goroutine from NewPersonScorer until the input ends. It holds a line that nobody asks for until then, so a
+// program has one PersonScorer for its terminal, for as long as it runs.
 type PersonScorer struct {
 	task  Task
 	out   io.Writer

@@ -117,7 +117,7 @@ func TestPlanOrderIsARandomOrderInsideEachBlock(t *testing.T) {
 }
 
 func TestAFolderKeepsItsPlan(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "eval")
+	out := t.TempDir()
 	plan := stubPlan(t, 3, PolicyName, HoldName)
 	for range 2 { // the second time finds it
 		if err := plan.register(out); err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/pinch-robotics/pinch/internal/quantile"
 )
 
 // Interval is an estimate with its interval at a confidence level.
@@ -146,14 +148,19 @@ func bca(x []float64, o Options) Interval {
 	}
 	slices.Sort(boots)
 	normal := distuv.UnitNormal
-	z0 := normal.Quantile(below / float64(len(boots)))
+	z0 := normal.Quantile(shareBelow(below, len(boots)))
 	accel := jackknifeAcceleration(x)
 	bound := func(p float64) float64 {
 		z := z0 + normal.Quantile(p)
-		return quantile(boots, normal.CDF(z0+z/(1-accel*z)))
+		return quantile.Linear(boots, normal.CDF(z0+z/(1-accel*z)))
 	}
 	tail := (1 - o.Level) / 2
 	return Interval{theta, bound(tail), bound(1 - tail), o.Level, MethodBCa}
+}
+
+// shareBelow is the share of n resamples below the estimate, kept half a resample away from 0 and 1, whose normal quantile is infinite.
+func shareBelow(below float64, n int) float64 {
+	return min(max(below, 0.5), float64(n)-0.5) / float64(n)
 }
 
 // jackknifeAcceleration is Σd³ / 6(Σd²)^1.5 with d the mean of the leave-one-out means minus each of them.
@@ -190,7 +197,7 @@ func dirichletMean(counts []int, levels []float64, estimate float64, o Options) 
 	slices.Sort(draws)
 	tail := (1 - o.Level) / 2
 	// The posterior mean is pulled towards the middle of the levels; the interval always holds the plain mean too.
-	low, high := quantile(draws, tail), quantile(draws, 1-tail)
+	low, high := quantile.Linear(draws, tail), quantile.Linear(draws, 1-tail)
 	return Interval{estimate, min(low, estimate), max(high, estimate), o.Level, MethodDirichlet}
 }
 
@@ -230,11 +237,4 @@ func allEqual(x []float64) bool {
 		}
 	}
 	return true
-}
-
-// quantile interpolates linearly between order statistics.
-func quantile(sorted []float64, q float64) float64 {
-	at := min(max(q, 0), 1) * float64(len(sorted)-1)
-	low := min(int(at), len(sorted)-2)
-	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }

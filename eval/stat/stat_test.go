@@ -230,6 +230,21 @@ func TestSameSeedSameInterval(t *testing.T) {
 	}
 }
 
+// Even when every resample lies on one side of the estimate, the bias correction is a number.
+func TestAOneSidedBootstrapIsFinite(t *testing.T) {
+	for below, want := range map[float64]float64{0: 0.005, 100: 0.995, 37.5: 0.375} {
+		if got := shareBelow(below, 100); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%v of 100: share %v, want %v", below, got, want)
+		}
+	}
+	few := make([]float64, 1000)
+	few[0] = 1
+	got, err := Mean(few, quarters, Options{Seed: 1, Resamples: 100})
+	if err != nil || !(got.Low >= 0 && got.Low <= got.Estimate && got.Estimate <= got.High && got.High <= 0.05) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestBadInputIsRefused(t *testing.T) {
 	if _, err := Mean(nil, quarters, Options{}); err == nil {
 		t.Error("no trial: no error")
