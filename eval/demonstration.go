@@ -67,7 +67,7 @@ func appendEpisode(out *deploy.Demonstration, d *dataset.Dataset, ep dataset.Epi
 	read := func(name string, width int) ([]float64, error) {
 		v, err := dataset.ReadColumn[float64](d, name, ep.Index)
 		if err != nil {
-			return nil, fmt.Errorf("episode %d: %w", ep.Index, err)
+			return nil, err // it names the episode or the feature
 		}
 		if len(v) != width*ep.Length {
 			return nil, fmt.Errorf("episode %d: %s has %d numbers, want %d rows of %d", ep.Index, name, len(v), ep.Length, width)

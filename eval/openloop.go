@@ -74,7 +74,7 @@ func OpenLoop(ctx context.Context, o OpenLoopOptions) (*OpenLoopReport, error) {
 	for n, e := range episodes {
 		result, err := openLoopEpisode(ctx, o, e, stride, 1/contract.RateHz)
 		if err != nil {
-			return nil, fmt.Errorf("open loop, episode %d: %w", e, err)
+			return nil, fmt.Errorf("open loop: %w", err)
 		}
 		r.Episodes = append(r.Episodes, result)
 		if o.Progress != nil {
@@ -124,20 +124,22 @@ func openLoopEpisode(ctx context.Context, o OpenLoopOptions, index, stride int, 
 		}
 		rows, err := askAt(ctx, o.Policy, cameras, demo, start, out.Task)
 		if err != nil {
-			return out, fmt.Errorf("row %d: %w", start, err)
+			return out, fmt.Errorf("episode %d, row %d: %w", index, start, err)
 		}
 		if err := policy.Add(anchor, score.Integrate(anchor, rows)[:len(recorded)], recorded, stepSeconds); err != nil {
-			return out, fmt.Errorf("row %d: %w", start, err)
+			return out, fmt.Errorf("episode %d, row %d: %w", index, start, err)
 		}
 		if err := hold.Add(anchor, slices.Repeat([]score.Hands{anchor}, len(recorded)), recorded, stepSeconds); err != nil {
-			return out, fmt.Errorf("row %d: %w", start, err)
+			return out, fmt.Errorf("episode %d, row %d: %w", index, start, err)
 		}
 	}
 	if out.Policy, err = policy.Result(); err != nil {
-		return out, err
+		return out, fmt.Errorf("episode %d: %w", index, err)
 	}
-	out.Hold, err = hold.Result()
-	return out, err
+	if out.Hold, err = hold.Result(); err != nil {
+		return out, fmt.Errorf("episode %d: %w", index, err)
+	}
+	return out, nil
 }
 
 func handsAt(d deploy.Demonstration, row int) score.Hands {

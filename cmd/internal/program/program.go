@@ -78,7 +78,7 @@ func Run(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	switch status {
 	case StatusDone, StatusFound:
 	case StatusInterrupted:
-		fmt.Fprintf(stderr, "%s: interrupted\n", root.Name())
+		fmt.Fprintf(stderr, "%s: interrupted%s\n", root.Name(), advice(err))
 	case StatusUsage:
 		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
 		fmt.Fprintf(stderr, "Run `%s --help` for the usage.\n", strings.TrimSpace(usagePath(root)))
@@ -86,6 +86,14 @@ func Run(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
 	}
 	return status
+}
+
+// advice is what an interrupted verb says after "context canceled;": how to go on.
+func advice(err error) string {
+	if _, text, ok := strings.Cut(err.Error(), context.Canceled.Error()+"; "); ok {
+		return "; " + text
+	}
+	return ""
 }
 
 // usagePath is the command line up to the verb, for the help hint.

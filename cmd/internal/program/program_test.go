@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +26,7 @@ func testRoot(ctx context.Context) *cobra.Command {
 		verbThat("found", ErrFound),
 		verbThat("broken", errors.New("read x.yaml: no such file")),
 		verbThat("misused", Usage("--out: name a folder")),
+		verbThat("paused", fmt.Errorf("train: %w; go on with --resume", context.Canceled)),
 		verbThat("stopped", fmt.Errorf("train: %w", context.Canceled)),
 		Group("dataset", "datasets", verbThat("check", nil), verbThat("info", nil)))
 }
@@ -44,10 +47,11 @@ func TestErrorsBecomeStatuses(t *testing.T) {
 		{t.Context(), []string{"fine", "--fast"}, 2, "unknown flag: --fast"},
 		{t.Context(), []string{"fine", "extra"}, 2, "pinch fine: unknown command"},
 		{t.Context(), []string{"brokne"}, 2, `unknown verb "brokne"; the nearest is "broken"`},
-		{t.Context(), []string{"zzzzzzzzz"}, 2, `unknown verb "zzzzzzzzz"; there are broken, dataset, fine, found, misused, stopped`},
+		{t.Context(), []string{"zzzzzzzzz"}, 2, `unknown verb "zzzzzzzzz"; there are broken, dataset, fine, found, misused, paused, stopped`},
 		{t.Context(), []string{"dataset"}, 2, "say what to do: check, info"},
 		{t.Context(), []string{"dataset", "chek"}, 2, `the nearest is "check"`},
 		{cancelled, []string{"stopped"}, 130, "pinch: interrupted\n"},
+		{cancelled, []string{"paused"}, 130, "pinch: interrupted; go on with --resume\n"},
 		{t.Context(), []string{"stopped"}, 1, "train: context canceled"}, // nobody interrupted: it is a fault
 		{t.Context(), nil, 0, ""},
 		{t.Context(), []string{"--help"}, 0, ""},
@@ -113,5 +117,36 @@ func TestAMissingHelperIsOneError(t *testing.T) {
 	}
 	if got, err := HelperPath("pinch-node"); err != nil || got != path {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestEpisodeLists(t *testing.T) {
+	for list, want := range map[string][]int{"": nil, "3": {3}, "0-2": {0, 1, 2}, "1, 5,7-8": {1, 5, 7, 8}} {
+		if got, err := ParseEpisodes(list); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v", list, got, err)
+		}
+	}
+	var usage UsageError
+	for _, list := range []string{"x", "3-1", "-1", "1,,2", "0-9999999999", "5000000", "0-99999999999999999999"} {
+		if got, err := ParseEpisodes(list); !errors.As(err, &usage) {
+			t.Errorf("%q: %d episodes, %v", list, len(got), err)
+		}
+	}
+}
+
+func TestNumbersOutOfRangeAreUsage(t *testing.T) {
+	var usage UsageError
+	for _, v := range []float64{math.NaN(), math.Inf(1), -1, 11} {
+		if err := CheckNumber("--speed", v, 0, 10); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--speed") {
+			t.Errorf("%v: %v", v, err)
+		}
+	}
+	for _, v := range []int{-1, 11} {
+		if err := CheckCount("--clients", v, 0, 10); !errors.As(err, &usage) {
+			t.Errorf("%v: %v", v, err)
+		}
+	}
+	if err := errors.Join(CheckNumber("--speed", 0, 0, 10), CheckNumber("--speed", 10, 0, 10), CheckCount("--clients", 10, 0, 10)); err != nil {
+		t.Error(err)
 	}
 }

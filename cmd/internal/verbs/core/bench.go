@@ -26,8 +26,8 @@ func Bench(pass *cobra.Command) *cobra.Command {
 		Use: "eval", Short: "repeat the demo's evaluation with more trials", Args: cobra.NoArgs,
 		Long: "Runs the demo's policy and the baselines on more unseen conditions and writes a report beside the first.\n" + program.ExitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Trials < 1 {
-				return program.Usage("--trials: %d, want at least 1", o.Trials)
+			if err := program.CheckCount("--trials", o.Trials, 1, 10_000); err != nil {
+				return err
 			}
 			o.Console, o.Now, o.Helper = cmd.OutOrStdout(), time.Now, program.HelperPath
 			return demo.Again(cmd.Context(), o.Options)

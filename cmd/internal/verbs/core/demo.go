@@ -22,10 +22,10 @@ func (o *demoOptions) AddFlags(f *pflag.FlagSet) {
 }
 
 func (o *demoOptions) checkFlags() error {
-	if o.Episodes < 1 || o.Trials < 1 {
-		return program.Usage("--episodes and --trials: %d and %d, want at least 1", o.Episodes, o.Trials)
+	if err := program.CheckCount("--episodes", o.Episodes, 1, 10_000); err != nil {
+		return err
 	}
-	return nil
+	return program.CheckCount("--trials", o.Trials, 1, 10_000)
 }
 
 // Demo makes `pinch demo`.

@@ -42,6 +42,12 @@ func (o *ingestOptions) checkFlags(args []string) error {
 	if o.Out == "" {
 		return program.Usage("--out: name the dataset's folder")
 	}
+	if err := program.CheckCount("--fps", o.FPS, 0, 1000); err != nil {
+		return err
+	}
+	if err := program.CheckCount("--workers", o.Workers, 0, 1024); err != nil {
+		return err
+	}
 	o.Sources = args
 	o.Options.Codec = video.Codec(strings.ToLower(o.Codec))
 	if o.MapFile == "" {
@@ -86,6 +92,9 @@ func runIngest(ctx context.Context, o ingestOptions, out, progress io.Writer) er
 			err = jsonErr
 		}
 		return err
+	}
+	if err != nil && len(report.Recordings) == 0 {
+		return err // nothing to tell beside it
 	}
 	for _, r := range report.Recordings {
 		for _, w := range r.Warnings {

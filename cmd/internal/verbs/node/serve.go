@@ -47,7 +47,10 @@ func (o *serveOptions) checkFlags() error {
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return program.Usage("--listen: %w", err)
 	}
-	return nil
+	if err := program.CheckCount("--threads", o.Policy.Threads, 0, 1024); err != nil {
+		return err
+	}
+	return program.CheckCount("--max-clients", o.MaxClients, 1, 100_000)
 }
 
 // Serve makes `pinch serve`.

@@ -53,6 +53,9 @@ func Deploy() *cobra.Command {
 }
 
 func runDeploy(ctx context.Context, o deployOptions, out, errOut io.Writer) error {
+	if err := program.CheckNumber("--seconds", o.Seconds, 0, 1e6); err != nil {
+		return err
+	}
 	cell, err := o.Cell.load()
 	if err != nil {
 		return err

@@ -59,8 +59,8 @@ func (o *evalOptions) checkFlags() error {
 	if o.Task == "" {
 		return program.Usage("--task: name the task file; `pinch eval task > task.yaml` writes the demo's")
 	}
-	if o.Trials < 1 {
-		return program.Usage("--trials: %d, want at least 1", o.Trials)
+	if err := program.CheckCount("--trials", o.Trials, 1, 10_000); err != nil {
+		return err
 	}
 	if o.Policy == "" && len(o.Baselines) == 0 {
 		return program.Usage("--policy: name a policy server, or --baselines to run those alone")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/pinch-robotics/pinch/capture"
 	"github.com/pinch-robotics/pinch/cmd/internal/program"
@@ -38,9 +39,17 @@ func (o *recordOptions) checkFlags() error {
 		return program.Usage("--rig: name the rig file; `pinch sim handheld` writes one for the simulated rig")
 	case o.Recover != "" && o.RigFile != "":
 		return program.Usage("--rig and --recover: recover needs no rig")
-	case o.Episodes < 0:
-		return program.Usage("--episodes: %d is negative", o.Episodes)
+	case o.ConnectTimeout < 0:
+		return program.Usage("--connect-timeout: %v is negative", o.ConnectTimeout)
 	}
+	if err := program.CheckCount("--episodes", o.Episodes, 0, 1_000_000); err != nil || o.Recover != "" {
+		return err
+	}
+	rig, err := capture.LoadRig(o.RigFile)
+	if err != nil {
+		return program.UsageError{Err: err}
+	}
+	o.Rig, o.RigFile = &rig, ""
 	return nil
 }
 
@@ -77,6 +86,9 @@ func runRecord(ctx context.Context, o recordOptions, out, errOut io.Writer) erro
 		}
 		return err
 	}
+	if err != nil && len(result.Saved)+len(result.Discarded) == 0 {
+		return err // nothing to tell beside it
+	}
 	for _, c := range result.Cameras {
 		fmt.Fprintf(out, "camera %s: %d frames received, %d logged, %d damaged, %d packets lost\n", c.Name, c.Frames, c.Logged, c.Bad, c.PacketsLost)
 	}
@@ -87,11 +99,7 @@ func runRecord(ctx context.Context, o recordOptions, out, errOut io.Writer) erro
 // terminal tells whether w is a terminal, where a line may be drawn over.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func runRecover(ctx context.Context, o recordOptions, out io.Writer) error {

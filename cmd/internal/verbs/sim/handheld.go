@@ -44,8 +44,14 @@ func (o *handheldOptions) checkFlags() error {
 	if o.Options.Split != sim.Train && o.Options.Split != sim.Eval {
 		return program.Usage("--split: %q, want %s or %s", o.Split, sim.Train, sim.Eval)
 	}
-	if o.Episodes < 1 || o.First < 0 || o.Speed < 0 {
-		return program.Usage("--episodes, --first, --speed: want at least 1, 0 and 0")
+	if err := program.CheckCount("--episodes", o.Episodes, 1, 1_000_000); err != nil {
+		return err
+	}
+	if err := program.CheckCount("--first", o.First, 0, 1_000_000); err != nil {
+		return err
+	}
+	if err := program.CheckNumber("--speed", o.Speed, 0, 1000); err != nil {
+		return err
 	}
 	if !(o.Rates.WristHz > 0 && o.Rates.WristHz <= 240) {
 		return program.Usage("--wrist-hz: %v, want more than 0 and at most 240", o.Rates.WristHz)

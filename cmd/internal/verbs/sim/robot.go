@@ -38,7 +38,12 @@ func (o *robotOptions) checkFlags() error {
 	if o.Options.Clock != armlink.LockStep && o.Options.Clock != armlink.RealTime {
 		return program.Usage("--clock: %q, want %s or %s", o.Clock, armlink.LockStep, armlink.RealTime)
 	}
-	return nil
+	for flag, hz := range map[string]float64{"--wrist-hz": o.WristHz, "--scene-hz": o.SceneHz} {
+		if err := program.CheckNumber(flag, hz, 0, 1000); err != nil {
+			return err
+		}
+	}
+	return program.CheckCount("--clients", o.Clients, 0, 1_000_000)
 }
 
 // Robot makes `pinch sim robot`.
