@@ -16,6 +16,7 @@ import (
 	"github.com/pinch-robotics/pinch/deploy"
 	"github.com/pinch-robotics/pinch/frames"
 	"github.com/pinch-robotics/pinch/internal/imaging"
+	"github.com/pinch-robotics/pinch/internal/quantile"
 	"github.com/pinch-robotics/pinch/policy"
 	"github.com/pinch-robotics/pinch/train"
 )
@@ -170,13 +171,15 @@ func serve(ctx context.Context, p deploy.Policy) (url string, stop func(), err e
 
 // percentiles are the median, the 99th percentile and the largest of some times.
 func percentiles(what string, times []time.Duration) []Row {
-	sorted := slices.Clone(times)
-	slices.Sort(sorted)
-	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
+	ms := make([]float64, len(times))
+	for i, d := range times {
+		ms[i] = float64(d) / 1e6
+	}
+	slices.Sort(ms)
 	return []Row{
-		{What: what + ", p50", Value: ms(sorted[len(sorted)/2]), Unit: "ms"},
-		{What: what + ", p99", Value: ms(sorted[(len(sorted)*99)/100]), Unit: "ms"},
-		{What: what + ", largest", Value: ms(sorted[len(sorted)-1]), Unit: "ms"},
+		{What: what + ", p50", Value: quantile.Linear(ms, 0.5), Unit: "ms"},
+		{What: what + ", p99", Value: quantile.Linear(ms, 0.99), Unit: "ms"},
+		{What: what + ", largest", Value: quantile.Linear(ms, 1), Unit: "ms"},
 	}
 }
 

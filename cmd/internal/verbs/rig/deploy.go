@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,11 @@ func Deploy() *cobra.Command {
 func runDeploy(ctx context.Context, o deployOptions, out, errOut io.Writer) error {
 	if err := program.CheckNumber("--seconds", o.Seconds, 0, 1e6); err != nil {
 		return err
+	}
+	if o.Record != "" {
+		if _, err := os.Lstat(o.Record); err == nil {
+			return program.Usage("--record: %s is there already; give another name", o.Record)
+		}
 	}
 	cell, err := o.Cell.load()
 	if err != nil {

@@ -30,6 +30,7 @@ func TestFlagsOutOfRange(t *testing.T) {
 		"deploy --policy ws://127.0.0.1:1 --seconds=-5":                  "--seconds",
 		"deploy --policy ws://127.0.0.1:1 --seconds 1e30":                "--seconds",
 		"eval run --task x.yaml --baselines hold --trials 100000000":     "--trials",
+		"deploy --policy ws://127.0.0.1:1 --record " + wrongRig:          "give another name",
 		"eval run --task x.yaml --baselines hold --trials 0":             "--trials",
 		"eval replay d --policy ws://127.0.0.1:1 --episodes 0-999999999": "--episodes",
 	} {
