@@ -146,7 +146,7 @@ func (s *Session) readLoop() {
 }
 
 func (s *Session) receive(ctx context.Context) (armlink.Message, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errors.New("the arm process is silent"))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("%w: it is silent", ErrCellLost))
 	defer cancel()
 	select {
 	case v, open := <-s.incoming:

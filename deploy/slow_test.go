@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pinch-robotics/pinch/frames"
@@ -61,6 +62,21 @@ func TestSilentArmProcess(t *testing.T) {
 	if !errors.Is(err, ErrCellLost) || errors.Is(err, ErrPolicyLost) {
 		t.Errorf("error %v, want the cell lost", err)
 	}
+}
+
+// An arm process that does not answer is a lost cell too, wherever it is waited for.
+func TestUnansweredQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Session{incoming: make(chan any)}
+		if _, err := s.receive(t.Context()); !errors.Is(err, ErrCellLost) {
+			t.Errorf("error %v, want the cell lost", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.receive(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrCellLost) {
+			t.Errorf("error %v, want an interruption", err)
+		}
+	})
 }
 
 // The seam gate: a new chunk that would put a hand 6 cm off its path stops the run instead of being blended in.
