@@ -47,6 +47,9 @@ func (s *Session) Run(ctx context.Context, opts RunOptions) (Result, error) {
 	err = r.loop(ctx)
 	r.res.Duration = time.Duration(s.state.TNS - r.begun)
 	r.res.PolicyLatency = r.inq.latency.summary()
+	if math.IsInf(r.res.MinArmDistance, 1) {
+		r.res.MinArmDistance = 0 // it was never measured
+	}
 	if err != nil {
 		// Whatever went wrong, arms must not go on with a plan nobody watches.
 		_ = s.conn.Write(&armlink.Stop{Reason: err.Error()})

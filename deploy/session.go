@@ -88,7 +88,7 @@ type Result struct {
 	Stalls         int // times nothing moved for Safety.StallMS
 	PolicyLatency  Latency
 	MaxFollowing   float64 // rad, commanded minus measured, any joint
-	MinArmDistance float64 // m, between the surfaces of the two arms
+	MinArmDistance float64 // m, between the surfaces of the two arms; 0 when the run ended before it was measured
 	Prompts        []string
 }
 

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -77,6 +78,19 @@ func TestUnansweredQuestion(t *testing.T) {
 			t.Errorf("error %v, want an interruption", err)
 		}
 	})
+}
+
+// A run that ends before its first step has a result that can be written as JSON, which knows no infinity.
+func TestARunWithoutAStepHasAFiniteResult(t *testing.T) {
+	s, _ := fakeSession(t, DefaultCell(), FakeOptions{})
+	_ = s.conn.Close()
+	res, err := s.Run(t.Context(), RunOptions{Policy: Hold{RateHz: 30}})
+	if !errors.Is(err, ErrCellLost) {
+		t.Fatalf("error %v, want the cell lost", err)
+	}
+	if _, err := json.Marshal(res); err != nil {
+		t.Error(err)
+	}
 }
 
 // The seam gate: a new chunk that would put a hand 6 cm off its path stops the run instead of being blended in.

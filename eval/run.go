@@ -215,13 +215,13 @@ func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, di
 		if ctx.Err() != nil {
 			return errors.Join(ctx.Err(), log.abandon())
 		}
-		return r.afterFault(runErr, log)
+		return r.afterFault(ctx, runErr, log)
 	}
 	if err := a.picture("end", a.last); err != nil {
 		return errors.Join(err, log.abandon())
 	}
 	if t.Finding, err = r.o.Scorer.End(ctx, result); err != nil {
-		return r.afterFault(err, log)
+		return r.afterFault(ctx, err, log)
 	}
 	if t.End == EndStopped && t.Done < len(r.plan.Task.Rubric()) {
 		t.Cause = CauseSafety // the reason says which gate; the text, how far it came
@@ -230,21 +230,29 @@ func (r *runner) drive(ctx context.Context, t *Trial, c Condition, e Entrant, di
 		return err
 	}
 	if result.Stopped() {
-		if err := r.robot.Recover(ctx); err != nil {
-			r.o.Logger.Warn("the arms did not recover; connecting anew", "err", err)
-			r.disconnect()
-		}
+		r.recover(ctx)
 	}
 	return nil
 }
 
+// recover makes stopped arms ready again, as the person who watches an evaluation would.
+func (r *runner) recover(ctx context.Context) {
+	if err := r.robot.Recover(ctx); err != nil {
+		r.o.Logger.Warn("the arms did not recover; connecting anew", "err", err)
+		r.disconnect()
+	}
+}
+
 // afterFault finishes the log of a trial that err ended. A log that cannot be finished ends the run, whatever ended the trial.
-func (r *runner) afterFault(err error, log *recording) error {
+func (r *runner) afterFault(ctx context.Context, err error, log *recording) error {
 	if !lost(err) {
 		return errors.Join(err, log.abandon())
 	}
 	if logErr := log.end(r.robot.Now(), false); logErr != nil {
 		return errors.Join(logErr, err)
+	}
+	if errors.Is(err, deploy.ErrPolicyLost) { // the arms were stopped, and a cell that goes on by itself would stay so
+		r.recover(ctx)
 	}
 	return faultError{err}
 }

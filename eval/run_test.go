@@ -34,6 +34,14 @@ type world struct {
 
 	runErr error // what Run says after the trial
 	homes  int   // how often the arms still go home; negative: always
+	stays  bool  // the cell goes on when its client leaves
+}
+
+func (w *world) Close() error {
+	if w.stays {
+		return nil
+	}
+	return w.Session.Close()
 }
 
 func (w *world) Run(ctx context.Context, o deploy.RunOptions) (deploy.Result, error) {
@@ -287,6 +295,25 @@ func TestASystemFaultIsRunAgain(t *testing.T) {
 	void := r.Trials[slices.IndexFunc(r.Trials, func(t Trial) bool { return !t.Counts })]
 	if void.End != EndFault || void.Cause != CauseSystem || !strings.Contains(void.Reason, "the model is gone") {
 		t.Errorf("%+v", void)
+	}
+}
+
+// After a policy was lost the arms of a cell that goes on by itself are stopped; they must not stay so.
+func TestALostPolicyDoesNotLeaveTheArmsStopped(t *testing.T) {
+	o, _ := options(t, 1, &pusher{step: 0.003, fail: 1})
+	cell, err := newWorld(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cell.Session.Close()
+	cell.stays = true
+	o.Connect = func(context.Context) (Robot, error) { return cell, nil }
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Summary(PolicyName); s.Reruns != 1 || s.Score.Estimate != 1 {
+		t.Errorf("%+v", s)
 	}
 }
 
