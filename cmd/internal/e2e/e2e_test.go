@@ -139,7 +139,7 @@ func TestBadInputIsOneSentence(t *testing.T) {
 	task := write(t, "task.yaml", "name: x\nsteps:\n  - promt: go\n")
 	refused(t, 2, []string{"eval", "run", "--task", task, "--policy", "ws://127.0.0.1:1"}, task+":3: ", `unknown key "promt" under steps[0]; the nearest valid key is "prompt"`)
 	rig := write(t, "rig.yaml", "robot:\n  type: yubi\n  id: r\ncameras:\n- name: left\n  ulr: rtsp://127.0.0.1:1/left\n")
-	refused(t, 1, []string{"record", "--rig", rig}, rig+":6: ", `unknown key "ulr" under cameras[0]; the nearest valid key is "url"`)
+	refused(t, 2, []string{"record", "--rig", rig}, rig+":6: ", `unknown key "ulr" under cameras[0]; the nearest valid key is "url"`)
 }
 
 // A log that is cut is refused with the place and the way out, and the dataset that is there is not touched.
