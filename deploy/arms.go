@@ -211,3 +211,26 @@ func (s *scene) along(hand int, link int, p, n robotmodel.Vec) (row [7]float64) 
 	}
 	return row
 }
+
+// maxTableRise is how far below the clearance over the table a row may put fingers and still be raised onto it. What lies deeper is no
+// error of the last centimetres; it stays, and is rejected as out of reach.
+const maxTableRise = 0.06
+
+// tableRise is how far (m, along +Z of the cell) a hand must be raised so that its fingers keep their clearance over the table, 0 when they do.
+// A policy that judges the height of the table a little wrong then slides over it, where it sees its error, instead of being refused.
+func (p *pair) tableRise(hand int, pose frames.Pose, fingerRad float64) float64 {
+	lowest := math.Inf(1)
+	t := robotmodel.FromPose(pose)
+	for _, c := range p.arms[hand].gripper.Capsules(fingerRad) {
+		if c.Finger {
+			a, b := t.Apply(c.A), t.Apply(c.B)
+			lowest = math.Min(lowest, math.Min(a[2], b[2]))
+		}
+	}
+	const air = 0.001 // m, so that the distance constraint does not fight the target
+	rise := p.safety.TableHeightM + p.safety.FingerClearanceM + air - lowest
+	if rise <= 0 || rise > maxTableRise {
+		return 0
+	}
+	return rise
+}

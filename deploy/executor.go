@@ -165,6 +165,7 @@ func (e *executor) place(tObs int64, c Chunk) (*curve, float64, error) {
 		for h := range rows[k].finger {
 			g := &e.pair.arms[h].gripper
 			rows[k].finger[h] = math.Min(math.Max(rows[k].finger[h], g.ClosedRad), g.OpenRad)
+			rows[k].pose[h].Pos.Z += e.pair.tableRise(h, rows[k].pose[h], rows[k].finger[h])
 		}
 	}
 	// A finger label is the angle one step later in both timings.
