@@ -127,9 +127,12 @@ func TestRecorderThatLeavesIsAnError(t *testing.T) {
 		}
 		ports = append(ports, p)
 	}
-	line, err := bufio.NewReader(timedOut{ports[0]}).ReadString('\n')
-	if err != nil || line != "# AS5601 streaming: rad, device_id=L001\n" {
-		t.Errorf("greeting %q, %v", line, err)
+	// Both greetings: before the second the server has not seen both ports open, and a recorder that was never there can not leave.
+	for i, id := range []string{"L001", "R001"} {
+		line, err := bufio.NewReader(timedOut{ports[i]}).ReadString('\n')
+		if err != nil || line != "# AS5601 streaming: rad, device_id="+id+"\n" {
+			t.Errorf("greeting %q, %v", line, err)
+		}
 	}
 	_ = pedal.Close()
 	_ = tracker.Close()
