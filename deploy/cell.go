@@ -43,7 +43,7 @@ type SafetyConfig struct {
 	ArmClearanceM       float64 `yaml:"arm_clearance_m"`        // surfaces of the two arms stay this far apart
 	HandSpeedMPS        float64 `yaml:"hand_speed_m_per_s"`     // a chunk that implies more is rejected before motion
 	HandRateRadPS       float64 `yaml:"hand_rate_rad_per_s"`    // the same for rotation
-	SeamGateM           float64 `yaml:"seam_gate_m"`            // a new chunk further than this from the path is rejected
+	SeamGateM           float64 `yaml:"seam_gate_m"`            // a new chunk further than this from the path stops the run
 	SeamGateRad         float64 `yaml:"seam_gate_rad"`          // the same for rotation
 	FollowingRad        float64 `yaml:"following_rad"`          // commanded minus measured, any joint
 	ReachErrorM         float64 `yaml:"reach_error_m"`          // residual of inverse kinematics that counts as not reachable
