@@ -354,3 +354,53 @@ func BenchmarkStep(b *testing.B) {
 		r.Step(now)
 	}
 }
+
+// A reflex in full motion is a ramp until the command stands, so an acknowledgement that waits for the ramp to end is never refused; a second
+// reflex while braking neither moves the goal nor changes the reason.
+func TestReflexRampsThenTakesRecover(t *testing.T) {
+	rest := robotmodel.FR3().Rest
+	for _, at := range []int64{1, 40, 90, 160, 230, 310} {
+		r := newRuntime(t, rest)
+		c := checker{l: robotmodel.FR3().Limits, q: rest}
+		var knots []armlink.Knot
+		for i := int64(1); i <= 80; i++ {
+			k := armlink.Knot{TNS: i * 10 * msNS, Q: rest, GripperRad: 0.3}
+			for j := range k.Q {
+				k.Q[j] += 0.3 * (1 - math.Cos(0.05*float64(i))) * (1 - 0.1*float64(j))
+			}
+			knots = append(knots, k)
+		}
+		if err := r.Plan(0, knots); err != nil {
+			t.Fatal(err)
+		}
+		now := int64(0)
+		step := func() Command {
+			now += msNS
+			cmd := r.Step(now)
+			if err := c.check(cmd.Q); err != nil {
+				t.Fatalf("reflex at %d, tick %d: %v", at, now/msNS, err)
+			}
+			return cmd
+		}
+		for now < at*msNS {
+			step()
+		}
+		r.Reflex("contact")
+		if at > 1 && r.Recover() == nil {
+			t.Fatalf("reflex at %d: a moving arm was recovered", at)
+		}
+		var cmd Command
+		for cmd = step(); cmd.Mode == armlink.ModeRamp; cmd = step() {
+			r.Reflex("contact again")
+			if now > (at+1500)*msNS {
+				t.Fatalf("reflex at %d: still %v after 1.5 s", at, cmd.DQ)
+			}
+		}
+		if cmd.Mode != armlink.ModeReflex || cmd.Reason != "contact" {
+			t.Fatalf("reflex at %d: mode %s (%s)", at, cmd.Mode, cmd.Reason)
+		}
+		if err := r.Recover(); err != nil {
+			t.Fatalf("reflex at %d: %v", at, err)
+		}
+	}
+}

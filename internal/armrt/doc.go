@@ -11,8 +11,9 @@
 //
 //	          Plan                    path ends in motion, Stop
 //	idle ───────────► moving ───────────────────────────────► ramp ───► stopped ──Recover──► idle
-//	 ▲   path ends at rest │                                              ▲
-//	 └─────────────────────┘                         Reflex ──────────────┘ (mode reflex)
+//	 ▲   path ends at rest │
+//	 └─────────────────────┘          Reflex: the path is dropped
+//	 any mode ──────────────────────────────────────────────► ramp ───► reflex ───Recover──► idle
 package armrt
 
 import "time"

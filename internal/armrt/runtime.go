@@ -35,6 +35,7 @@ type Runtime struct {
 	path   path
 	mode   armlink.Mode
 	reason string
+	reflex bool // the ramp under way is the brake after a Reflex and ends in ModeReflex
 
 	// While ramping, path time falls behind the clock: pathT + pathFrac ns, running at rate (0..1) that changes by rateDot per second.
 	pathT    int64
@@ -81,7 +82,7 @@ func (r *Runtime) Place(q armlink.Joints, gripperRad float64) error {
 	}
 	r.axes[7].place(gripperRad)
 	r.path.reset()
-	r.mode, r.reason = armlink.ModeIdle, ""
+	r.mode, r.reason, r.reflex = armlink.ModeIdle, "", false
 	return nil
 }
 
@@ -145,8 +146,12 @@ func (r *Runtime) Stop(now int64, reason string) {
 	r.beginRamp(now, reason)
 }
 
-// Reflex marks the arm as stopped by itself (contact, user stop): the path is dropped at once and the command goes to rest.
+// Reflex marks the arm as stopped by itself (contact, user stop): the path is dropped at once and the command brakes to rest. While it still
+// moves the mode is ModeRamp, at rest ModeReflex; so whoever waits for the ramp to end may Recover at once. A second Reflex changes nothing.
 func (r *Runtime) Reflex(reason string) {
+	if r.reflex || r.mode == armlink.ModeReflex {
+		return
+	}
 	r.path.reset()
 	r.hold = r.axes[7].r
 	for j := range r.axes[:7] {
@@ -154,7 +159,7 @@ func (r *Runtime) Reflex(reason string) {
 		x.r = x.m.q + x.m.v*math.Abs(x.m.v)/(2*correctionShare*x.ddq) // where braking ends
 		x.rv = 0
 	}
-	r.mode, r.reason = armlink.ModeReflex, reason
+	r.mode, r.reason, r.reflex = armlink.ModeRamp, reason, true
 }
 
 // Recover acknowledges a stop: with the arm at rest it becomes idle. The error tells that it still moves.
@@ -162,7 +167,7 @@ func (r *Runtime) Recover() error {
 	if !r.mode.NeedsRecover() {
 		return nil
 	}
-	if r.mode == armlink.ModeRamp || !r.still() {
+	if r.mode == armlink.ModeRamp {
 		return fmt.Errorf("recover: the arm still moves (%s)", r.reason)
 	}
 	r.path.reset()
@@ -185,7 +190,7 @@ func (r *Runtime) Step(now int64) Command {
 	switch {
 	case r.mode == armlink.ModeMoving:
 		target = r.follow(now)
-	case r.mode == armlink.ModeRamp:
+	case r.mode == armlink.ModeRamp && !r.reflex:
 		target = r.rampDown()
 	default:
 		for j := range target {
@@ -210,6 +215,9 @@ func (r *Runtime) Step(now int64) Command {
 	}
 	if lag > r.cfg.MaxLagRad && r.mode == armlink.ModeMoving {
 		r.beginRamp(now, fmt.Sprintf("limits of joint %d hold the command %.2f rad behind the path", worst+1, lag))
+	}
+	if r.reflex && r.still() {
+		r.mode, r.reflex = armlink.ModeReflex, false
 	}
 	c.Mode, c.Reason = r.mode, r.reason
 	return c
