@@ -16,6 +16,9 @@ const (
 
 // Capsules encloses the arm without tool. Source: our own, drawn around the vendor's dimension sheet with 5 to 15 mm to spare.
 func (a *Arm) Capsules() []Capsule {
+	if a.solids != nil {
+		return a.solids
+	}
 	return []Capsule{
 		{Link: LinkBase, A: Vec{-0.08, 0, 0.06}, B: Vec{0, 0, 0.15}, Radius: 0.09},
 		{Link: 1, A: Vec{0, 0, -0.16}, B: Vec{0, 0, -0.05}, Radius: 0.075},

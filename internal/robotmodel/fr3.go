@@ -3,6 +3,7 @@ package robotmodel
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Joints holds seven joint values, base to flange, in radians (rad/s, rad/s² where a name says so).
@@ -24,10 +25,12 @@ type Limits struct {
 	DDQDec   Joints // rad/s²
 }
 
-// Arm is a seven-joint arm: geometry, limits and masses.
+// Arm is an arm of six or seven joints: geometry, limits and masses.
 type Arm struct {
 	Name       string
+	Axes       int // joints it has; 0 means seven. A joint it lacks does nothing: its link frame has no axes and its Jacobian column is zero
 	Table      [7]DH
+	Offset     Joints  // rad, added to a joint's angle to get theta of its row
 	FlangeD    float64 // flange beyond joint 7's frame along its z, m
 	Limits     Limits
 	LinkMassKG [7]float64
@@ -36,6 +39,8 @@ type Arm struct {
 	FlangeSpeed, FlangeRate float64
 	// Rest is a posture away from limits and singularities, rad: the null-space goal when none is given.
 	Rest Joints
+
+	solids []Capsule // nil: the FR3's
 }
 
 // fr3 is shared by FER and FR3: same geometry, other limits.
@@ -87,13 +92,12 @@ func FER() Arm {
 
 // ByName returns the arm with that model name.
 func ByName(name string) (Arm, error) {
-	switch name {
-	case "fr3":
-		return FR3(), nil
-	case "fer":
-		return FER(), nil
+	for _, a := range models() {
+		if a.Name == name {
+			return a, nil
+		}
 	}
-	return Arm{}, fmt.Errorf("arm model %q is unknown; known: fer, fr3", name)
+	return Arm{}, fmt.Errorf("arm model %q is unknown; known: %s", name, strings.Join(Models(), ", "))
 }
 
 // VelocityUp returns the highest velocity (rad/s) joint j may have at position q (rad); never negative.

@@ -13,7 +13,11 @@ func (a *Arm) Forward(q Joints) Chain {
 	var c Chain
 	t := Identity()
 	for i, d := range a.Table {
-		t = t.Mul(dhStep(d, q[i]))
+		if i >= a.Joints() {
+			c[i] = Transform{P: t.P}
+			continue
+		}
+		t = t.Mul(dhStep(d, q[i]+a.Offset[i]))
 		c[i] = t
 	}
 	c[7] = t.Mul(Translation(0, 0, a.FlangeD))
