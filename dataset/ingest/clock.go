@@ -23,6 +23,10 @@ type aligner struct {
 	clock string
 	// offset is host minus device by clock, for the clocks that need one.
 	offset map[string]int64
+	// header holds the topics whose header stamps are capture times on the host's clock.
+	header map[string]bool
+	// receive: every message counts at its receive time, whatever clocks there are.
+	receive bool
 }
 
 // sharedClock is the clock that all streams have in common, empty when there is none.
@@ -125,6 +129,9 @@ func trips(s []frames.ClockSample) []frames.ClockSample {
 
 // stamp is the message's time on the alignment clock.
 func (a *aligner) stamp(m rawlog.Message) frames.Stamp {
+	if a.receive {
+		return frames.Stamp(m.LogTime)
+	}
 	device, ok := m.DeviceTime()
 	clock := m.Channel.Clock()
 	switch {
@@ -151,11 +158,18 @@ type sample struct {
 	device, host int64
 	// ordinal counts the stream's messages in file order from 0.
 	ordinal int
+	// received is the log's receive time in ns.
+	received int64
+	// same: the content is that of the sample before it in the log.
+	same bool
 }
 
 // sampleOf stamps a message; headerNS is the header's stamp, 0 when the message has none.
 func (a *aligner) sampleOf(m rawlog.Message, headerNS int64, ordinal int) sample {
-	s := sample{at: a.stamp(m), host: headerNS, ordinal: ordinal}
+	s := sample{at: a.stamp(m), host: headerNS, ordinal: ordinal, received: int64(m.LogTime)}
+	if headerNS > 0 && a.header[m.Channel.Topic] {
+		s.at = a.fromHost(headerNS)
+	}
 	if d, ok := m.DeviceTime(); ok {
 		s.device = int64(d)
 	}

@@ -10,7 +10,7 @@ import (
 // resampled holds, for every tick of a recording, which sample each stream shows there.
 type resampled struct {
 	s       *survey
-	tl      frames.Timeline
+	tl      grid
 	cameras map[string][]frames.Pick // by name
 	joints  []frames.Pick
 	pedal   []frames.Pick
@@ -18,24 +18,17 @@ type resampled struct {
 	chains  map[[2]string]*frames.Chain
 }
 
-func (s *survey) resample(tl frames.Timeline) (*resampled, error) {
+func (s *survey) resample(tl grid) *resampled {
 	r := &resampled{s: s, tl: tl, cameras: map[string][]frames.Pick{}, flags: map[string][]frames.Pick{}, chains: map[[2]string]*frames.Chain{}}
-	var err error
-	hold := func(stamps []frames.Stamp) (out []frames.Pick) {
-		if err == nil {
-			out, err = frames.Resample(stamps, tl, frames.Hold)
-		}
-		return out
-	}
 	for _, c := range s.cameras {
-		r.cameras[c.name] = hold(stampsOf(c.samples, func(x sample) frames.Stamp { return x.at }))
+		r.cameras[c.name] = tl.hold(stampsOf(c.samples, func(x sample) frames.Stamp { return x.at }))
 	}
-	r.joints = hold(stampsOf(s.joints, func(x jointSample) frames.Stamp { return x.at }))
-	r.pedal = hold(stampsOf(s.pedal, func(x pedalSample) frames.Stamp { return x.at }))
+	r.joints = tl.hold(stampsOf(s.joints, func(x jointSample) frames.Stamp { return x.at }))
+	r.pedal = tl.hold(stampsOf(s.pedal, func(x pedalSample) frames.Stamp { return x.at }))
 	for topic, f := range s.flags {
-		r.flags[topic] = hold(stampsOf(f, func(x flagSample) frames.Stamp { return x.at }))
+		r.flags[topic] = tl.hold(stampsOf(f, func(x flagSample) frames.Stamp { return x.at }))
 	}
-	return r, err
+	return r
 }
 
 // columns computes every non-video column of one episode.
@@ -45,13 +38,23 @@ func (r *resampled) columns(features []feature.Feature, sp span) (map[string]any
 		if f.Kind == feature.Video {
 			continue
 		}
-		col, err := r.column(f, sp)
+		col, err := r.columnAs(f, sp)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", f.Name, err)
 		}
 		out[f.Name] = col
 	}
 	return out, nil
+}
+
+// columnAs is the column by our rules, or by rebake's where those differ.
+func (r *resampled) columnAs(f feature.Feature, sp span) (any, error) {
+	if r.s.rebake != nil {
+		if col, err := r.rebakeColumn(f, sp); col != nil || err != nil {
+			return col, err
+		}
+	}
+	return r.column(f, sp)
 }
 
 func (r *resampled) column(f feature.Feature, sp span) (any, error) {

@@ -44,6 +44,8 @@ type Options struct {
 	// Salvage converts what is left of logs that are cut or damaged, and leaves out single broken records. Default: such a log is
 	// an error.
 	Salvage bool
+	// Compat follows another tool's rules instead of ours: "" or CompatRebake.
+	Compat string
 	// Progress is called, from one goroutine at a time, as recordings go on; may be nil.
 	Progress func(Progress)
 	// Logger gets a line for each recording and warning; nil is silent.
@@ -88,6 +90,10 @@ type RecordingReport struct {
 	Rows     int   `json:"rows"`
 	// Skipped: all its segments were in the dataset already.
 	Skipped bool `json:"skipped,omitempty"`
+	// Lost is what of the log cannot be read; nil when it is whole.
+	Lost *Lost `json:"lost,omitempty"`
+	// Marks count the rows that rest on late, lost or repeated samples, by stream.
+	Marks map[string]MarkCount `json:"marks,omitempty"`
 	// Warnings tell what is odd about the recording: lost bytes, gaps, rows left out.
 	Warnings []string `json:"warnings,omitempty"`
 	// Error is why it was not added; empty when it was.

@@ -34,7 +34,9 @@ func (s *survey) picture(c *camera, m rawlog.Message, n int) error {
 		}
 		c.width, c.height = cfg.Width, cfg.Height
 	}
-	c.samples = append(c.samples, s.align.sampleOf(m, img.Header.Stamp.Nanos(), n))
+	sm := s.align.sampleOf(m, img.Header.Stamp.Nanos(), n)
+	sm.same = s.before.picture(c.name, img.Data)
+	c.samples = append(c.samples, sm)
 	return nil
 }
 

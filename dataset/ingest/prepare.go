@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,6 +27,10 @@ const (
 	extraClock          = "clock"
 	extraStart          = "start_ns"
 	extraWarnings       = "warnings"
+	extraDescription    = "recording_segments_sha256"
+	extraLate           = "late"
+	extraLost           = "lost"
+	extraRepeated       = "repeated"
 )
 
 // prepared is a converted recording that waits to be added, or why it could not be converted.
@@ -50,16 +55,21 @@ func (r *run) convert(ctx context.Context, i int, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	if md, found, err := readMeta(path); err == nil && found && r.hasAll(sha, len(md.Segments)) {
-		p.report.UUID, p.report.Skipped = md.UUID, true
-		return nil
+	if md, found, err := readMeta(path); err == nil && found {
+		if err := r.sameDescription(path, sha, md); err != nil {
+			return err
+		}
+		if r.hasAll(sha, len(md.Segments)) {
+			p.report.UUID, p.report.Skipped = md.UUID, true
+			return nil
+		}
 	}
 	s, log, err := r.survey(i)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	p.report.UUID, p.report.Clock = s.meta.UUID, s.align.clock
+	p.report.UUID, p.report.Clock, p.report.Lost = s.meta.UUID, s.align.clock, s.lost
 	defer func() { p.report.Warnings = s.warnings }()
 	if old, ok := r.shaOf[s.meta.UUID]; ok && s.meta.UUID != "" && old != sha {
 		return fmt.Errorf("log %s: the dataset has recording %s already, from a log with other content; make a new dataset, or leave this one out",
@@ -74,7 +84,7 @@ func (r *run) convert(ctx context.Context, i int, p *prepared) error {
 // hasAll tells whether the dataset has every segment of a log.
 func (r *run) hasAll(sha string, segments int) bool {
 	for n := range segments {
-		if !r.have[key(sha, n)] {
+		if _, ok := r.have[key(sha, n)]; !ok {
 			return false
 		}
 	}
@@ -97,26 +107,25 @@ func (r *run) episodes(ctx context.Context, s *survey, log *rawlog.Reader, sha s
 	if err != nil {
 		return err
 	}
-	features := s.layout().Features()
-	if err := sameFeatures(r.features, datasetFeatures(s.layout())); err != nil {
+	features := s.features()
+	if err := sameFeatures(r.features, datasetFeatures(features)); err != nil {
 		return err
 	}
-	spans := slices.DeleteFunc(rows.spans, func(sp span) bool { return r.have[key(sha, sp.index)] })
+	spans := slices.DeleteFunc(rows.spans, func(sp span) bool { _, ok := r.have[key(sha, sp.index)]; return ok })
 	if len(spans) == 0 {
 		p.report.Skipped = true
 		return nil
 	}
-	rs, err := s.resample(rows.tl)
-	if err != nil {
-		return err
-	}
+	rs := s.resample(rows.tl)
+	streams := s.markStreams()
+	p.report.Marks = map[string]MarkCount{}
 	for _, sp := range spans {
 		cols, err := rs.columns(features, sp)
 		if err != nil {
 			return fmt.Errorf("segment %d: %w", sp.index, err)
 		}
 		p.episodes = append(p.episodes, dataset.Episode{Length: sp.len(), Tasks: []string{sp.label}, Columns: cols,
-			Videos: map[string]string{}, Extra: s.extra(sp, sha, int64(rows.tl.At(sp.first)))})
+			Videos: map[string]string{}, Extra: r.keep(s.extra(sp, sha, int64(rows.tl.At(sp.first)), rs.mark(streams, sp, p.report.Marks)))})
 	}
 	videos, err := rs.encodeVideos(ctx, log, spans, r.writer.Scratch(), fmt.Sprintf("%06d", i),
 		video.EncodeOptions{Codec: r.o.Codec, CRF: r.o.CRF, Preset: r.o.Preset})
@@ -132,7 +141,7 @@ func (r *run) episodes(ctx context.Context, s *survey, log *rawlog.Reader, sha s
 }
 
 // extra are the episode's columns of meta/episodes: where it comes from.
-func (s *survey) extra(sp span, sha string, start int64) map[string]any {
+func (s *survey) extra(sp span, sha string, start int64, m marks) map[string]any {
 	id := s.meta.UUID
 	if id == "" {
 		id = sha
@@ -145,13 +154,21 @@ func (s *survey) extra(sp span, sha string, start int64) map[string]any {
 		extraID: fmt.Sprintf("%s:%d", id, sp.index), extraUUID: s.meta.UUID, extraSHA: sha, extraSegment: int64(sp.index),
 		extraLabel: sp.label, extraSuccess: sp.success, extraEpisodeSuccess: s.meta.Episode.Success || s.meta.UUID == "",
 		extraRobotType: s.meta.Robot.Type, extraRobotID: s.meta.Robot.ID, extraClock: s.align.clock, extraStart: start,
-		extraWarnings: warnings,
+		extraWarnings: warnings, extraDescription: describe(s.meta), extraLate: m.late, extraLost: m.lost, extraRepeated: m.repeated,
 	}
 }
 
-// datasetFeatures turns a layout into the dataset's features.
-func datasetFeatures(l feature.Layout) (out []dataset.Feature) {
-	for _, f := range l.Features() {
+// keep drops the columns that a dataset made before they existed does not have; its first episode fixed the set.
+func (r *run) keep(extra map[string]any) map[string]any {
+	if r.extras != nil {
+		maps.DeleteFunc(extra, func(name string, _ any) bool { return !r.extras[name] })
+	}
+	return extra
+}
+
+// datasetFeatures turns features into the dataset's.
+func datasetFeatures(all []feature.Feature) (out []dataset.Feature) {
+	for _, f := range all {
 		out = append(out, dataset.Feature{Name: f.Name, DType: dataset.DType(f.DType), Shape: f.Shape, Names: f.Names})
 	}
 	return out

@@ -29,7 +29,8 @@ type run struct {
 	failed []error
 
 	created  bool              // Out is new
-	have     map[string]bool   // segments that Out had at the start, by key
+	have     map[string]entry  // segments that Out had at the start, by key
+	extras   map[string]bool   // columns of meta/episodes that Out has; nil: all of ours
 	added    map[string]bool   // segments that this run added
 	shaOf    map[string]string // SHA-256 of the log by recording uuid
 	features []dataset.Feature // of Out, without the default columns
@@ -51,6 +52,9 @@ func newRun(o Options) (*run, error) {
 	if o.FPS < 0 || o.FPS > 1000 {
 		return nil, fmt.Errorf("ingest: row rate %d Hz; want 1 to 1000", o.FPS)
 	}
+	if o.Compat != "" && o.Compat != CompatRebake {
+		return nil, fmt.Errorf("ingest: compatibility %q; there is %s", o.Compat, CompatRebake)
+	}
 	if o.Workers <= 0 {
 		o.Workers = max(1, runtime.GOMAXPROCS(0)/2)
 	}
@@ -66,7 +70,7 @@ func newRun(o Options) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ingest: %w", err)
 	}
-	r := &run{o: o, log: o.Logger, paths: paths, have: map[string]bool{}, added: map[string]bool{}, shaOf: map[string]string{}, firstIndex: -1}
+	r := &run{o: o, log: o.Logger, paths: paths, have: map[string]entry{}, added: map[string]bool{}, shaOf: map[string]string{}, firstIndex: -1}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -167,9 +171,14 @@ func (r *run) readExisting() error {
 	}
 	r.features = withoutDefaults(d.Features())
 	for _, e := range d.Episodes() {
-		sha, _ := e.Extra[extraSHA].(string)
-		n, _ := e.Extra[extraSegment].(int64)
-		r.have[key(sha, int(n))] = true
+		sha, n, has := entryOf(e)
+		r.have[key(sha, n)] = has
+		if r.extras == nil {
+			r.extras = map[string]bool{}
+			for name := range e.Extra {
+				r.extras[name] = true
+			}
+		}
 		if uuid, _ := e.Extra[extraUUID].(string); uuid != "" {
 			r.shaOf[uuid] = sha
 		}
@@ -202,7 +211,7 @@ func (r *run) create(ctx context.Context) error {
 	}
 	_, err := os.Stat(r.o.Out)
 	fresh := errors.Is(err, fs.ErrNotExist)
-	r.features = datasetFeatures(r.first.layout())
+	r.features = datasetFeatures(r.first.features())
 	r.writer, err = dataset.Create(r.o.Out, dataset.Options{
 		FPS: r.o.FPS, RobotType: r.first.meta.Robot.Type, Features: r.features, WriterOptions: r.writerOptions()})
 	if err != nil {

@@ -29,6 +29,8 @@ type segment struct {
 func (s *survey) segments(task string) ([]segment, error) {
 	var out []segment
 	switch {
+	case s.rebake != nil && s.meta.UUID != "":
+		return s.rebakeSegments(), nil
 	case len(s.events) > 0:
 		out = segmentsOfEvents(s.events)
 		if s.meta.UUID != "" {

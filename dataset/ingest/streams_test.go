@@ -210,7 +210,7 @@ func TestSegmentsOfEvents(t *testing.T) {
 // The first tick at or after a boundary, so that segments that touch share none.
 func TestTickOfBoundary(t *testing.T) {
 	tl := frames.Timeline{Start: 1000, FPS: 30, N: 10}
-	r := rows{tl: tl}
+	r := rows{tl: grid{Timeline: tl}}
 	for k := range 10 {
 		at := tl.At(k)
 		if r.tick(at) != k || r.tick(at+1) != k+1 || (k > 0 && r.tick(at-1) != k) {

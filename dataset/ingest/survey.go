@@ -3,7 +3,6 @@ package ingest
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -34,6 +33,10 @@ type survey struct {
 	events  []event
 	salvage bool
 	broken  int // records left out
+	lost    *Lost
+	rebake  *rebakeLog    // nil: our rules
+	tracker *trackerClock // nil: transforms count at their receive time
+	before  lastContent
 
 	planned *rows // by plan
 }
@@ -80,20 +83,21 @@ func takeSurvey(path string, o Options) (*survey, *rawlog.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &survey{path: path, meta: md, tree: frames.NewTree(), moves: map[string][]sample{}, flags: map[string][]flagSample{}, salvage: o.Salvage}
-	if err := s.read(r, o.Map); err != nil {
+	s := &survey{path: path, meta: md, tree: frames.NewTree(), moves: map[string][]sample{}, flags: map[string][]flagSample{}, salvage: o.Salvage,
+		before: newLastContent()}
+	if err := s.read(r, o); err != nil {
 		_ = r.Close()
 		return nil, nil, fmt.Errorf("log %s: %w", path, err)
 	}
 	return s, r, nil
 }
 
-func (s *survey) read(r *rawlog.Reader, m *Map) error {
+func (s *survey) read(r *rawlog.Reader, o Options) error {
 	if err := s.losses(r.Info()); err != nil {
 		return err
 	}
-	if m != nil {
-		s.m = *m
+	if o.Map != nil {
+		s.m = *o.Map
 	} else {
 		has := func(topic string) bool { c, ok := r.Channel(topic); return ok && c.Messages > 0 }
 		s.m = MapFor(s.meta.Robot.Type, has, func(frame string) bool { return logHasFrame(r, frame) })
@@ -102,11 +106,9 @@ func (s *survey) read(r *rawlog.Reader, m *Map) error {
 	if err != nil {
 		return err
 	}
-	var warnings []string
-	if s.align, warnings, err = newAligner(r, streams, others); err != nil {
+	if err := s.clocks(r, o.Compat, streams, others); err != nil {
 		return err
 	}
-	s.warnings = append(s.warnings, warnings...)
 	if err := s.messages(r, slices.Concat(streams, others)); err != nil {
 		return err
 	}
@@ -114,33 +116,31 @@ func (s *survey) read(r *rawlog.Reader, m *Map) error {
 	if s.broken > 0 {
 		s.warnings = append(s.warnings, fmt.Sprintf("%d broken records were left out", s.broken))
 	}
+	if s.rebake != nil {
+		s.rebake.finish()
+		return nil // it knows no gripper but that of the log
+	}
+	s.tracker.warn(s)
 	return s.gripper()
 }
 
-// losses refuses a log that is cut or damaged, or warns of it when salvaging.
-func (s *survey) losses(info rawlog.Info) error {
-	for i := range info.Losses {
-		if !s.salvage {
-			return &lossError{&info.Losses[i]}
-		}
-		s.warnings = append(s.warnings, fmt.Sprintf("%s at byte %d, %d bytes unreadable", info.Losses[i].Reason, info.Losses[i].Offset, info.Losses[i].Bytes))
+// clocks chooses how messages get their stamps.
+func (s *survey) clocks(r *rawlog.Reader, compat string, streams, others []rawlog.Channel) (err error) {
+	if compat == CompatRebake {
+		s.align, s.rebake = &aligner{receive: true}, newRebakeLog(r.Info().Channels)
+		return nil
 	}
-	return nil
-}
-
-// lossError refuses a log that is not whole.
-type lossError struct{ loss *rawlog.Loss }
-
-func (e *lossError) Error() string {
-	return fmt.Sprintf("%s at byte %d, %d bytes unreadable; run `pinch record --recover %s` and ingest again, or run `pinch ingest --salvage` to take what can be read",
-		e.loss.Reason, e.loss.Offset, e.loss.Bytes, filepath.Dir(e.loss.Path))
-}
-
-func (e *lossError) Unwrap() error { return e.loss }
-
-func isLoss(err error) bool {
-	var l *rawlog.Loss
-	return errors.As(err, &l)
+	var warnings []string
+	if s.align, warnings, err = newAligner(r, streams, others); err != nil {
+		return err
+	}
+	s.warnings = append(s.warnings, warnings...)
+	s.align.header = map[string]bool{}
+	for _, topic := range s.m.HeaderTime {
+		s.align.header[topic] = true
+	}
+	s.tracker, err = readTrackerClock(r, s.m.TrackerState, s.m.TF)
+	return err
 }
 
 // logHasFrame looks for a frame among the first transforms of a log.
@@ -299,6 +299,11 @@ func (s *survey) transforms(m rawlog.Message, n int, static bool) error {
 			Pos: r3.Vec{X: p.Translation.X, Y: p.Translation.Y, Z: p.Translation.Z},
 			Rot: frames.Quat{X: p.Rotation.X, Y: p.Rotation.Y, Z: p.Rotation.Z, W: p.Rotation.W},
 		}
+		if s.rebake != nil && pose.Rot.Norm() >= frames.MinQuatNorm {
+			if err := s.rebake.add(s.align.stamp(m), parent, child, pose); err != nil {
+				return err
+			}
+		}
 		if static {
 			if err := s.tree.AddStatic(parent, child, pose); err != nil {
 				return err
@@ -306,6 +311,8 @@ func (s *survey) transforms(m rawlog.Message, n int, static bool) error {
 			continue
 		}
 		sm := s.align.sampleOf(m, t.Header.Stamp.Nanos(), n)
+		s.tracker.correct(&sm, t.Header.Stamp.Nanos())
+		sm.same = s.before.pose(child, pose)
 		if err := s.tree.AddDynamic(parent, child, sm.at, pose); err != nil {
 			return err
 		}
@@ -340,6 +347,7 @@ func (s *survey) joint(m rawlog.Message, n int) error {
 	case 0:
 		return nil
 	case len(s.m.JointNames):
+		out.same = s.before.angles(out.rad)
 		s.joints = append(s.joints, out)
 		return nil
 	}

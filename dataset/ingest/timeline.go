@@ -9,9 +9,43 @@ import (
 	"github.com/pinch-robotics/pinch/internal/feature"
 )
 
+// grid is the timeline of a recording. With a step its ticks are that many ns apart instead of exactly 1/FPS.
+type grid struct {
+	frames.Timeline
+	step time.Duration
+}
+
+// At is the stamp of tick k.
+func (g grid) At(k int) frames.Stamp {
+	if g.step > 0 {
+		return g.Start.Add(time.Duration(k) * g.step)
+	}
+	return g.Timeline.At(k)
+}
+
+// hold chooses, for every tick, the last of the ascending stamps at or before it.
+func (g grid) hold(stamps []frames.Stamp) []frames.Pick {
+	out := make([]frames.Pick, g.N)
+	last := -1
+	for k := range out {
+		before := last
+		for at := g.At(k); last+1 < len(stamps) && stamps[last+1] <= at; {
+			last++
+		}
+		out[k] = frames.Pick{Index: last, State: frames.Held}
+		switch {
+		case last < 0:
+			out[k].State = frames.Missing
+		case last != before:
+			out[k].State = frames.Fresh
+		}
+	}
+	return out
+}
+
 // rows is the timeline of a recording and which ticks belong to which segment.
 type rows struct {
-	tl frames.Timeline
+	tl grid
 	// spans are the ticks [from, to) of each segment that has any.
 	spans []span
 }
@@ -79,6 +113,15 @@ func (s *survey) layout() feature.Layout {
 	return l
 }
 
+// features are the columns of this recording's rows.
+func (s *survey) features() []feature.Feature {
+	all := s.layout().Features()
+	if s.rebake != nil {
+		return rebakeFeatures(all)
+	}
+	return all
+}
+
 // plan finds the segments and their rows; it computes them once.
 func (s *survey) plan(fps int, task string) (rows, error) {
 	if s.planned != nil {
@@ -88,7 +131,11 @@ func (s *survey) plan(fps int, task string) (rows, error) {
 	if err != nil {
 		return rows{}, err
 	}
-	r, err := s.rows(fps, segs)
+	lay := s.rows
+	if s.rebake != nil {
+		lay = s.rebakeRows
+	}
+	r, err := lay(fps, segs)
 	if err != nil {
 		return rows{}, err
 	}
@@ -119,7 +166,7 @@ func (s *survey) rows(fps int, segs []segment) (rows, error) {
 		return rows{}, fmt.Errorf("%s ends before %s begins: no moment has all streams", early.name, late.name)
 	}
 	out := rows{}
-	if out.tl, err = frames.NewTimeline(s.gridStart(late.first, end, period), end, fps); err != nil {
+	if out.tl.Timeline, err = frames.NewTimeline(s.gridStart(late.first, end, period), end, fps); err != nil {
 		return rows{}, err
 	}
 	for _, seg := range segs {
@@ -174,7 +221,7 @@ func (s *survey) cutWarning(seg segment, late, early bound, end frames.Stamp) {
 }
 
 // gapWarnings tells the longest silence of each stream inside an episode.
-func (s *survey) gapWarnings(tl frames.Timeline, sp span) {
+func (s *survey) gapWarnings(tl grid, sp span) {
 	from, to := tl.At(sp.first), tl.At(sp.end-1)
 	warn := func(name string, stamps []frames.Stamp) {
 		longest, at := longestGap(stamps, from, to)
@@ -200,7 +247,7 @@ const (
 
 // jumpWarnings tells where a tracked hand jumps, whatever the tracker says of itself: trackers have been seen to move a hand by
 // 0.7 m in a frame and call it tracked.
-func (s *survey) jumpWarnings(tl frames.Timeline, sp span) {
+func (s *survey) jumpWarnings(tl grid, sp span) {
 	from, to := tl.At(sp.first), tl.At(sp.end-1)
 	for _, hand := range []string{"left_hand_root", "right_hand_root"} {
 		stamps := s.tree.Samples(hand)

@@ -27,6 +27,12 @@ type Map struct {
 	Pedal string `yaml:"pedal"`
 	// Tracked are Bool topics by side (left, right); all of a side's must be true for the hand to count as tracked.
 	Tracked map[string][]string `yaml:"tracked"`
+	// TrackerState are the topics on which the tracker's bridge tells the device time of each of its frames (QuestHmd and
+	// QuestController of airoa_quest_msgs). Transforms with the header stamp of such a message get a stamp from the device's clock.
+	TrackerState []string `yaml:"tracker_state"`
+	// HeaderTime are the topics whose header stamps are capture times on the host's clock (as of drivers that take the kernel's time
+	// of a frame); their messages count at these instead of their receive times.
+	HeaderTime []string `yaml:"header_time"`
 	// Head is the frame of the headset; empty: there is none. It is left out of datasets when the log has no such frame.
 	Head string `yaml:"head"`
 	// Controllers: the tracker's controllers are fixed to the hands.
@@ -54,6 +60,7 @@ func Portable() Map {
 	m.Cameras = append(m.Cameras, CameraTopics{Name: "center", Optional: true, Topics: []string{
 		"/center_camera/video", "/center_camera/image_raw/compressed", "/camera/camera/color/image_raw/compressed"}})
 	m.Head, m.Controllers = "quest_hmd", true
+	m.TrackerState = []string{"/quest/hmd/state", "/quest/controller/left/state", "/quest/controller/right/state"}
 	m.Tracked = map[string][]string{}
 	for _, side := range []string{"left", "right"} {
 		m.Tracked[side] = []string{"/quest/controller/" + side + "/tracked", "/quest/controller/" + side + "/valid"}

@@ -47,7 +47,7 @@ func newReader(path string, f *os.File) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{file: f, scan: s, dict: newDictionary()}
-	r.info = Info{Path: path}
+	r.info = Info{Path: path, Bytes: st.Size()}
 	if err := r.survey(); err != nil {
 		s.close()
 		return nil, err
@@ -91,18 +91,14 @@ var errStop = errors.New("iteration stopped")
 
 // survey fills Info. All chunks are unpacked, because only that finds damage and counts what is really there.
 func (r *Reader) survey() error {
-	first := true
-	counts := map[*Channel]uint64{}
+	seen := map[*Channel]*tally{}
 	err := r.walk(nil, func(m Message) bool {
-		if first || m.LogTime < r.info.Start {
-			r.info.Start = m.LogTime
+		t := seen[m.Channel]
+		if t == nil {
+			t = &tally{start: m.LogTime, end: m.LogTime}
+			seen[m.Channel] = t
 		}
-		if first || m.LogTime > r.info.End {
-			r.info.End = m.LogTime
-		}
-		first = false
-		r.info.Messages++
-		counts[m.Channel]++
+		t.add(m)
 		return true
 	}, func(l *Loss) bool {
 		r.info.Losses = append(r.info.Losses, *l)
@@ -113,10 +109,35 @@ func (r *Reader) survey() error {
 	}
 	for _, id := range r.dict.order {
 		c := r.dict.channels[id]
-		c.Messages = counts[c]
+		if t := seen[c]; t != nil {
+			c.Messages, c.Missing, c.Start, c.End = t.messages, t.missing, t.start, t.end
+			if r.info.Messages == 0 || t.start < r.info.Start {
+				r.info.Start = t.start
+			}
+			if r.info.Messages == 0 || t.end > r.info.End {
+				r.info.End = t.end
+			}
+			r.info.Messages += t.messages
+		}
 		r.info.Channels = append(r.info.Channels, *c)
 	}
 	return nil
+}
+
+// tally counts the messages of one channel.
+type tally struct {
+	messages, missing uint64
+	start, end        frames.HostTime
+	last              uint32 // sequence number
+}
+
+func (t *tally) add(m Message) {
+	if t.messages > 0 && m.Sequence > t.last+1 && t.last != ^uint32(0) {
+		t.missing += uint64(m.Sequence - t.last - 1)
+	}
+	t.messages++
+	t.last = m.Sequence
+	t.start, t.end = min(t.start, m.LogTime), max(t.end, m.LogTime)
 }
 
 // walk visits the file from front to back. want nil means all channels.

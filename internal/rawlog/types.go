@@ -48,6 +48,10 @@ type Channel struct {
 	Schema          Schema
 	Metadata        map[string]string
 	Messages        uint64 // number of readable messages in the file
+	// Start and End are the least and the greatest log time of its readable messages; 0 without messages.
+	Start, End frames.HostTime
+	// Missing is how many messages the sequence numbers show to be lost between readable ones; 0 for writers that do not count.
+	Missing uint64
 }
 
 // Clock is the name of the device clock in which the channel's publish times are given; "" means that they are host times.
@@ -87,6 +91,7 @@ func (l *Loss) Error() string {
 // Info is what a Reader knows about a file after opening it.
 type Info struct {
 	Path     string
+	Bytes    int64  // size of the file
 	Profile  string // "ros2" for ROS recordings and ours
 	Library  string // the program that wrote the file
 	Channels []Channel
