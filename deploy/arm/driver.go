@@ -50,6 +50,8 @@ type Hand interface {
 	Start(ctx context.Context) (HandState, error)
 	// Exchange sends the wanted finger angle and returns the measured state. It may take as long as the bus needs.
 	Exchange(ctx context.Context, goalRad float64) (HandState, error)
+	// Recover makes a hand ready again after an alarm, as far as that is possible without letting go of what it holds.
+	Recover(ctx context.Context) error
 	// Period is the distance of exchanges.
 	Period() time.Duration
 	// Range is the closed and the open finger angle, rad.

@@ -19,6 +19,7 @@ type gripper struct {
 	goal  float64
 	state HandState
 	fault error // of the bus, after handPatience
+	again bool  // the loop asks for Recover
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -55,9 +56,17 @@ func (g *gripper) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		g.mu.Lock()
-		goal := g.goal
+		goal, again := g.goal, g.again
+		g.again = false
 		g.mu.Unlock()
-		st, err := g.hand.Exchange(ctx, goal)
+		var st HandState
+		var err error
+		if again {
+			err = g.hand.Recover(ctx)
+		}
+		if err == nil {
+			st, err = g.hand.Exchange(ctx, goal)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -87,6 +96,13 @@ func (g *gripper) set(rad float64) {
 	if g.hand == nil {
 		g.state.Rad = rad
 	}
+	g.mu.Unlock()
+}
+
+// recover asks the hand to become ready again; the fault stands until an exchange succeeds.
+func (g *gripper) recover() {
+	g.mu.Lock()
+	g.again = true
 	g.mu.Unlock()
 }
 

@@ -206,8 +206,8 @@ func (p *process) recover(ctx context.Context) error {
 	if mode == armlink.ModeRamp {
 		return fmt.Errorf("recover: the arm still moves (%s)", reason)
 	}
-	if _, err := p.grip.now(); err != nil {
-		return fmt.Errorf("recover: the gripper: %w", err)
+	if err := p.recoverGripper(ctx); err != nil {
+		return err
 	}
 	if p.m.Fault != "" {
 		m, err := p.driver.Recover(ctx)
@@ -237,6 +237,30 @@ func (p *process) recover(ctx context.Context) error {
 	p.lag = 0
 	p.log.Info("acknowledged", "was", reason)
 	return nil
+}
+
+// recoverGripper waits until the gripper answers again. The arm stands meanwhile; its controller's watchdog keeps being fed.
+func (p *process) recoverGripper(ctx context.Context) error {
+	_, err := p.grip.now()
+	if err == nil {
+		return nil
+	}
+	p.grip.recover()
+	for end := p.opts.now().Add(time.Second); p.opts.now().Before(end); {
+		m, dead := p.driver.Next(ctx)
+		if dead != nil {
+			return dead
+		}
+		if p.m = p.own(m); p.m.Fault == "" {
+			if dead := p.driver.Command(p.last); dead != nil {
+				return dead
+			}
+		}
+		if _, err = p.grip.now(); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("recover: the gripper: %w", err)
 }
 
 // watch turns what was measured into a reflex or a stop.

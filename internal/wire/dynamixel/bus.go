@@ -144,13 +144,22 @@ func (b *Bus) SyncRead(addr, size uint16, ids []byte) ([]Answer, error) {
 	return out, nil
 }
 
+// tries is how often an instruction that may be repeated is sent when nobody answers: one lost byte is nothing to give up for.
+const tries = 3
+
 func (b *Bus) ask(p Packet, act string) (Packet, error) {
-	if err := b.send(p); err != nil {
-		return Packet{}, fmt.Errorf("servo %d: %s: %w", p.ID, act, err)
-	}
-	a, err := b.receive(p.ID)
-	if err != nil {
-		return a, fmt.Errorf("%s: %w", act, err)
+	var a Packet
+	for try := 1; ; try++ {
+		err := b.send(p)
+		if err != nil {
+			return Packet{}, fmt.Errorf("servo %d: %s: %w", p.ID, act, err)
+		}
+		if a, err = b.receive(p.ID); err == nil {
+			break
+		}
+		if !errors.Is(err, ErrSilent) || p.Instruction == Reboot || try == tries {
+			return a, fmt.Errorf("%s: %w", act, err)
+		}
 	}
 	if a.Err.Code() != 0 {
 		return a, &ServoError{p.ID, act, a.Err}
