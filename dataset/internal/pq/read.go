@@ -5,15 +5,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 
+	"github.com/apache/arrow/go/arrow"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding"
 )
 
 // File is an open Parquet file. Safe for concurrent use.
 type File struct {
-	path string
-	f    *os.File
-	pf   *parquet.File
+	path      string
+	f         *os.File
+	pf        *parquet.File
+	arrowOnce sync.Once
+	arrow     *arrow.Schema
 }
 
 // Info describes one top-level column of a file.
@@ -203,6 +209,90 @@ func scanChunk(chunk parquet.ColumnChunk, lo, hi int, a *appender) error {
 	}
 }
 
+// whole appends a page without nulls in one go; ok is false for pages that have to be read value by value.
+func (a *appender) whole(page parquet.Page) (done, ok bool) {
+	if page.NumNulls() != 0 || a.kind == parquet.Boolean {
+		return false, false
+	}
+	n := int(page.NumValues())
+	if rep := page.RepetitionLevels(); rep != nil {
+		for i, level := range rep {
+			if level != 0 {
+				continue
+			}
+			if a.left == 0 {
+				n, done = i, true
+				break
+			}
+			a.left--
+			a.starts = append(a.starts, a.n+i)
+		}
+	} else {
+		if n > a.left {
+			n, done = a.left, true
+		}
+		a.left -= n
+		for i := range n {
+			a.starts = append(a.starts, a.n+i)
+		}
+	}
+	data, dictionary := page.Data(), page.Dictionary()
+	if dictionary == nil {
+		a.plain(data, n)
+	} else {
+		a.indexed(data.Int32()[:n], dictionary.Page())
+	}
+	a.n += n
+	return done, true
+}
+
+func (a *appender) plain(data encoding.Values, n int) {
+	switch a.kind {
+	case parquet.Float:
+		a.f32 = append(a.f32, data.Float()[:n]...)
+	case parquet.Double:
+		a.f64 = append(a.f64, data.Double()[:n]...)
+	case parquet.Int32:
+		a.i32 = append(a.i32, data.Int32()[:n]...)
+	case parquet.Int64:
+		a.i64 = append(a.i64, data.Int64()[:n]...)
+	default:
+		b, at := data.ByteArray()
+		for i := range n {
+			a.s = append(a.s, string(b[at[i]:at[i+1]]))
+		}
+	}
+}
+
+func (a *appender) indexed(index []int32, dictionary parquet.Page) {
+	data := dictionary.Data()
+	switch a.kind {
+	case parquet.Float:
+		a.f32 = look(a.f32, data.Float(), index)
+	case parquet.Double:
+		a.f64 = look(a.f64, data.Double(), index)
+	case parquet.Int32:
+		a.i32 = look(a.i32, data.Int32(), index)
+	case parquet.Int64:
+		a.i64 = look(a.i64, data.Int64(), index)
+	default: // one string for each entry, shared by the rows
+		b, at := data.ByteArray()
+		texts := make([]string, max(0, len(at)-1))
+		for i := range texts {
+			texts[i] = string(b[at[i]:at[i+1]])
+		}
+		a.s = look(a.s, texts, index)
+	}
+}
+
+func look[T any](dst, values []T, index []int32) []T {
+	dst = slices.Grow(dst, len(index))
+	for _, i := range index {
+		dst = append(dst, values[i])
+	}
+	return dst
+}
+
 // appender collects leaf values row by row.
 type appender struct {
 	kind   parquet.Kind
@@ -225,6 +315,9 @@ func newAppender(leaf *parquet.Column) *appender {
 
 // page appends the values of one page; done when the wanted rows are complete.
 func (a *appender) page(page parquet.Page, buf []parquet.Value) (done bool, err error) {
+	if done, ok := a.whole(page); ok {
+		return done, nil
+	}
 	values := page.Values()
 	for {
 		n, err := values.ReadValues(buf)

@@ -1,151 +1,232 @@
 package pq
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
-	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 )
 
-// Write writes one table as a Parquet file of one row group: data page version 1, snappy, dictionary encoding, the key
-// ARROW:schema and the given keys. Every column must hold exactly rows rows, at least one.
+// maxGroups is how many row groups a file can number.
+const maxGroups = 1<<15 - 1
+
+// Writer writes a Parquet file row group by row group: data pages of version 1, snappy, dictionaries where they pay. Not safe for
+// concurrent use.
+type Writer struct {
+	w      io.Writer
+	at     int64
+	fields []Field
+	leaves [][]leaf
+	meta   format.FileMetaData
+	err    error
+}
+
+// NewWriter begins a file with these columns and key-value metadata; ARROW:schema is added.
+func NewWriter(w io.Writer, fields []Field, metadata map[string]string) (*Writer, error) {
+	arrow, err := arrowSchema(fields, metadata)
+	if err != nil {
+		return nil, err
+	}
+	out := &Writer{w: w, fields: fields}
+	out.meta = format.FileMetaData{Version: 2, CreatedBy: "pinch version 1 (build dataset)",
+		Schema: []format.SchemaElement{{Name: "schema", NumChildren: thrift.New(int32(len(fields)))}}}
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		out.meta.KeyValueMetadata = append(out.meta.KeyValueMetadata, format.KeyValue{Key: key, Value: metadata[key]})
+	}
+	out.meta.KeyValueMetadata = append(out.meta.KeyValueMetadata, format.KeyValue{Key: "ARROW:schema", Value: arrow})
+	seen := map[string]bool{}
+	for _, f := range fields {
+		if seen[f.Name] {
+			return nil, fmt.Errorf("column %q is there twice", f.Name)
+		}
+		seen[f.Name] = true
+		out.meta.Schema = append(out.meta.Schema, f.elements...)
+		out.leaves = append(out.leaves, f.leaves())
+		for range f.leaves() {
+			out.meta.ColumnOrders = append(out.meta.ColumnOrders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
+		}
+	}
+	out.write([]byte("PAR1"))
+	return out, out.err
+}
+
+// Part is one column of a row group: values to encode or, when From is set, the chunk of a column of another file to copy.
+type Part struct {
+	Column Column
+	// From and Group choose the row group, Name the column that is copied. Its layout must be that of the field.
+	From  *File
+	Group int
+	Name  string
+}
+
+// WriteGroup appends a row group of rows rows, with one part for each field in the fields' order.
+func (w *Writer) WriteGroup(rows int, parts []Part) error {
+	if len(parts) != len(w.fields) {
+		return fmt.Errorf("%d columns for %d fields", len(parts), len(w.fields))
+	}
+	if rows < 1 {
+		return errors.New("a row group needs at least one row")
+	}
+	if len(w.meta.RowGroups) == maxGroups {
+		return fmt.Errorf("the file has %d row groups already", maxGroups)
+	}
+	g := format.RowGroup{NumRows: int64(rows), FileOffset: w.at, Ordinal: int16(len(w.meta.RowGroups))}
+	for i, p := range parts {
+		chunks, err := w.chunks(rows, i, p)
+		if err != nil {
+			return err
+		}
+		for k, c := range chunks {
+			g.Columns = append(g.Columns, w.place(c, w.leaves[i][k]))
+			g.TotalByteSize += c.meta.TotalUncompressedSize
+			g.TotalCompressedSize += c.meta.TotalCompressedSize
+		}
+	}
+	w.meta.RowGroups = append(w.meta.RowGroups, g)
+	w.meta.NumRows += int64(rows)
+	return w.err
+}
+
+// chunks encodes or fetches the chunks of one part.
+func (w *Writer) chunks(rows, i int, p Part) ([]chunk, error) {
+	var chunks []chunk
+	var err error
+	if p.From != nil {
+		chunks, err = p.From.copyChunks(p.Group, p.Name, rows)
+	} else if err = p.Column.check(rows); err == nil {
+		chunks, err = p.Column.encode(rows)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(chunks) != len(w.leaves[i]) {
+		return nil, fmt.Errorf("column %q: %d leaves, the table has %d", w.fields[i].Name, len(chunks), len(w.leaves[i]))
+	}
+	for k, c := range chunks {
+		if c.meta.Type != w.leaves[i][k].kind {
+			return nil, fmt.Errorf("column %q holds %v, the table wants %v", w.fields[i].Name, c.meta.Type, w.leaves[i][k].kind)
+		}
+	}
+	return chunks, nil
+}
+
+// place writes a chunk and gives its entry in the footer.
+func (w *Writer) place(c chunk, l leaf) format.ColumnChunk {
+	m := c.meta
+	m.PathInSchema = l.path
+	m.DataPageOffset += w.at
+	if slices.Contains(m.Encoding, format.RLEDictionary) || slices.Contains(m.Encoding, format.PlainDictionary) {
+		if c.meta.DataPageOffset > 0 { // a dictionary page stands before the data
+			m.DictionaryPageOffset = w.at
+		}
+	}
+	start := w.at
+	w.write(c.pages)
+	return format.ColumnChunk{FileOffset: start, MetaData: m}
+}
+
+func (w *Writer) write(b []byte) {
+	if w.err != nil {
+		return
+	}
+	n, err := w.w.Write(b)
+	w.at += int64(n)
+	w.err = err
+}
+
+// Size is the number of bytes written so far.
+func (w *Writer) Size() int64 { return w.at }
+
+// Close writes the footer.
+func (w *Writer) Close() error {
+	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &w.meta)
+	if err != nil {
+		return fmt.Errorf("encode parquet footer: %w", err)
+	}
+	w.write(footer)
+	w.write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(footer))), "PAR1"...))
+	return w.err
+}
+
+// copyChunks reads the chunks of a column of one row group as they are.
+func (f *File) copyChunks(group int, name string, rows int) ([]chunk, error) {
+	groups := f.pf.Metadata().RowGroups
+	if group < 0 || group >= len(groups) || groups[group].NumRows != int64(rows) {
+		return nil, fmt.Errorf("%s has no row group %d of %d rows", f.path, group, rows)
+	}
+	first, n, err := f.leafRange(name)
+	if err != nil {
+		return nil, err
+	}
+	var out []chunk
+	for _, c := range groups[group].Columns[first : first+n] {
+		m := c.MetaData
+		from := m.DataPageOffset
+		if m.DictionaryPageOffset > 0 && m.DictionaryPageOffset < from {
+			from = m.DictionaryPageOffset
+		}
+		if m.TotalCompressedSize < 0 || from < 0 || from > f.pf.Size()-m.TotalCompressedSize {
+			return nil, fmt.Errorf("column %q of %s lies beyond the end of the file", name, f.path)
+		}
+		pages := make([]byte, m.TotalCompressedSize)
+		if _, err := f.f.ReadAt(pages, from); err != nil {
+			return nil, fmt.Errorf("read column %q of %s: %w", name, f.path, err)
+		}
+		m.DataPageOffset -= from
+		m.DictionaryPageOffset, m.IndexPageOffset, m.BloomFilterOffset, m.BloomFilterLength = 0, 0, 0, 0
+		out = append(out, chunk{pages, m})
+	}
+	return out, nil
+}
+
+// leafRange gives the first leaf of a top-level column and how many it has.
+func (f *File) leafRange(name string) (first, n int, err error) {
+	elements := f.pf.Metadata().Schema
+	for at := 1; at < len(elements); {
+		end := subtree(elements, at)
+		n = 0
+		for _, e := range elements[at:end] {
+			if e.Type.Valid {
+				n++
+			}
+		}
+		if elements[at].Name == name {
+			return first, n, nil
+		}
+		first += n
+		at = end
+	}
+	return 0, 0, fmt.Errorf("%s has no column %q", f.path, name)
+}
+
+// Write writes one table as a Parquet file of one row group. Every column must hold exactly rows rows, at least one.
 func Write(w io.Writer, rows int, columns []Column, metadata map[string]string) error {
 	if rows < 1 {
-		return fmt.Errorf("a table needs at least one row")
+		return errors.New("a table needs at least one row")
 	}
-	group := orderedGroup{Group: parquet.Group{}}
+	fields := make([]Field, len(columns))
+	parts := make([]Part, len(columns))
 	for i, c := range columns {
 		if err := c.check(rows); err != nil {
 			return err
 		}
-		n := node(c)
-		if _, twice := group.Group[c.Name]; twice {
-			return fmt.Errorf("column %q is there twice", c.Name)
+		var err error
+		if fields[i], err = c.Field(); err != nil {
+			return err
 		}
-		group.Group[c.Name] = n
-		group.fields = append(group.fields, orderedField{Node: n, name: c.Name, index: i})
+		parts[i] = Part{Column: c}
 	}
-	schema, err := arrowSchema(columns, metadata)
+	out, err := NewWriter(w, fields, metadata)
 	if err != nil {
 		return err
 	}
-	options := []parquet.WriterOption{
-		parquet.NewSchema("schema", group),
-		parquet.Compression(&parquet.Snappy),
-		parquet.DataPageVersion(1),
-		parquet.KeyValueMetadata("ARROW:schema", schema),
-		parquet.CreatedBy("pinch", "1", "dataset"),
-	}
-	for k, v := range metadata {
-		options = append(options, parquet.KeyValueMetadata(k, v))
-	}
-	out := parquet.NewWriter(w, options...)
-	if err := writeRows(out, rows, columns); err != nil {
-		return err
+	if err := out.WriteGroup(rows, parts); err != nil {
+		return fmt.Errorf("write rows: %w", err)
 	}
 	return out.Close()
 }
-
-func writeRows(out *parquet.Writer, rows int, columns []Column) error {
-	width := 0
-	for _, c := range columns {
-		width += max(1, c.per())
-	}
-	const batch = 64
-	buf := make([]parquet.Row, 0, batch)
-	for r := 0; r < rows; r++ {
-		row := make(parquet.Row, 0, width)
-		for i, c := range columns {
-			row = appendColumn(row, c, r, i)
-		}
-		if buf = append(buf, row); len(buf) == batch || r == rows-1 {
-			if _, err := out.WriteRows(buf); err != nil {
-				return fmt.Errorf("write rows: %w", err)
-			}
-			buf = buf[:0]
-		}
-	}
-	return nil
-}
-
-// appendColumn appends the leaf values of row r of column c, which is the index-th leaf. A list nested d deep has
-// definition level 2d+1 (each level an optional group and a repeated group, then the optional element) and a value that
-// starts a new list of level k has repetition level k.
-func appendColumn(row parquet.Row, c Column, r, index int) parquet.Row {
-	per, depth := c.per(), len(c.Shape)
-	if per == 0 {
-		return append(row, parquet.NullValue().Level(0, 1, index)) // an empty, present list
-	}
-	for k := 0; k < per; k++ {
-		row = append(row, value(c.Values, r*per+k).Level(repetition(c.Shape, k), 2*depth+1, index))
-	}
-	return row
-}
-
-// repetition is the repetition level of element k of a row: 0 at its start, else the depth of the innermost list that
-// continues.
-func repetition(shape []int, k int) int {
-	if k == 0 {
-		return 0
-	}
-	level := len(shape)
-	for inner := 1; level > 1; level-- {
-		inner *= shape[level-1]
-		if k%inner != 0 {
-			break
-		}
-	}
-	return level
-}
-
-func value(values any, i int) parquet.Value {
-	switch v := values.(type) {
-	case []float32:
-		return parquet.FloatValue(v[i])
-	case []float64:
-		return parquet.DoubleValue(v[i])
-	case []int32:
-		return parquet.Int32Value(v[i])
-	case []int64:
-		return parquet.Int64Value(v[i])
-	case []bool:
-		return parquet.BooleanValue(v[i])
-	case []string:
-		return parquet.ByteArrayValue([]byte(v[i]))
-	}
-	return parquet.NullValue() // unreachable: Column.check rejects other types
-}
-
-func node(c Column) parquet.Node {
-	var n parquet.Node
-	switch c.Values.(type) {
-	case []float32:
-		n = parquet.Leaf(parquet.FloatType)
-	case []float64:
-		n = parquet.Leaf(parquet.DoubleType)
-	case []int32:
-		n = parquet.Leaf(parquet.Int32Type)
-	case []int64:
-		n = parquet.Leaf(parquet.Int64Type)
-	case []string:
-		n = parquet.String()
-	default:
-		n = parquet.Leaf(parquet.BooleanType)
-	}
-	if _, isBool := c.Values.([]bool); !isBool { // a dictionary of booleans saves nothing
-		n = parquet.Encoded(n, &parquet.RLEDictionary)
-	}
-	n = parquet.Optional(n)
-	for range c.Shape {
-		n = parquet.Optional(parquet.List(n))
-	}
-	return n
-}
-
-// orderedGroup is a parquet.Group that keeps the order of its fields (a Group sorts them by name).
-type orderedGroup struct {
-	parquet.Group
-	fields []parquet.Field
-}
-
-func (g orderedGroup) Fields() []parquet.Field { return g.fields }
