@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pinch-robotics/pinch/internal/imaging"
 )
 
 // The native decoder and the ffmpeg program must give the same bytes, at any place, at full size and scaled.
@@ -25,14 +27,13 @@ func TestNativeDecoderEqualsProgram(t *testing.T) {
 		if out, err := exec.Command("ffmpeg", append(append(all, strings.Fields(args)...), path)...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v %s", name, err, out)
 		}
-		for _, size := range [][2]int{{0, 0}, {112, 84}} {
-			o := ReaderOptions{Width: size[0], Height: size[1]}
-			r, err := Open(path, o)
+		for _, g := range []*imaging.Geometry{nil, {Mode: imaging.Squash, Width: 112, Height: 112}, {Mode: imaging.CentreCrop, Width: 64, Height: 48}} {
+			r, err := Open(path, ReaderOptions{Geometry: g})
 			if err != nil {
 				t.Fatal(err)
 			}
 			w, h := r.Size()
-			cli := newCLIDecoder(path, r.info, w, h)
+			cli := newCLIDecoder(path, r.x.Width, r.x.Height, g)
 			a, b := make([]byte, w*h*3), make([]byte, w*h*3)
 			want := map[int][]byte{}
 			for i := range r.Frames() {
@@ -46,7 +47,7 @@ func TestNativeDecoderEqualsProgram(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(a, want[i]) {
-					t.Errorf("%s %v: frame %d differs by %.3f levels on average", name, size, i, meanError(a, want[i]))
+					t.Errorf("%s %v: frame %d differs by %.3f levels on average", name, g, i, meanError(a, want[i]))
 				}
 			}
 			cli.close()

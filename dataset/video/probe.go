@@ -1,11 +1,15 @@
 package video
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
-	"sort"
+	"slices"
 )
+
+// maxPacket bounds the bytes of one frame of a broken file.
+const maxPacket = 1 << 30
 
 // Info is what the container of a video says.
 type Info struct {
@@ -30,9 +34,16 @@ type Info struct {
 	Size int64
 
 	packets []packet // in decode order
+	order   []int32  // place in packets of each frame
+	stream  stream
 }
 
-type packet struct{ offset, size int64 }
+// packet is one frame as it lies in the file; pts as in Info.PTS.
+type packet struct {
+	offset, pts int64
+	size        int64
+	key         bool
+}
 
 // Frames is the number of frames.
 func (i Info) Frames() int { return len(i.PTS) }
@@ -151,31 +162,31 @@ func (t *track) fill(info *Info, movieTimescale int) error {
 	}
 	info.Codec, info.PixFmt, info.Width, info.Height = t.codec, t.pixFmt, t.width, t.height
 	info.Timescale = t.timescale
-	type sample struct {
-		pts int64
-		key bool
-	}
-	samples := make([]sample, n)
 	dts, last := int64(0), int64(math.MinInt64)
-	for i := range samples {
+	info.packets, info.order, info.stream = make([]packet, n), make([]int32, n), t.stream
+	for i := range info.packets {
 		pts := dts
 		if i < len(t.composition) {
 			pts += t.composition[i]
 		}
-		samples[i] = sample{pts: pts - t.editStart(movieTimescale), key: t.sync == nil || t.sync[i]}
+		if t.sizes[i] > maxPacket {
+			return fmt.Errorf("packet %d of %d bytes is not plausible", i, t.sizes[i])
+		}
+		info.packets[i] = packet{offset: offsets[i], size: t.sizes[i], pts: pts - t.editStart(movieTimescale), key: t.sync == nil || t.sync[i]}
+		info.order[i] = int32(i)
 		if pts < last {
 			info.HasBFrames = true
 		}
 		last = pts
-		info.packets = append(info.packets, packet{offsets[i], t.sizes[i]})
 		dts += t.deltas[i]
 	}
-	sort.SliceStable(samples, func(a, b int) bool { return samples[a].pts < samples[b].pts })
+	slices.SortStableFunc(info.order, func(a, b int32) int { return cmp.Compare(info.packets[a].pts, info.packets[b].pts) })
 	lastKey := 0
-	for i, s := range samples {
-		info.PTS = append(info.PTS, s.pts)
-		info.Key = append(info.Key, s.key)
-		if s.key {
+	for i, at := range info.order {
+		p := info.packets[at]
+		info.PTS = append(info.PTS, p.pts)
+		info.Key = append(info.Key, p.key)
+		if p.key {
 			info.MaxGOP = max(info.MaxGOP, i-lastKey)
 			lastKey = i
 		}

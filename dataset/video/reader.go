@@ -1,20 +1,22 @@
 package video
 
 import (
-	"cmp"
 	"fmt"
+	"os"
+
+	"github.com/pinch-robotics/pinch/internal/imaging"
 )
 
 // ReaderOptions choose what a Reader returns.
 type ReaderOptions struct {
-	// Width and Height of the returned frames in pixels; 0 keeps the stored size.
-	Width, Height int
+	// Geometry of the returned frames; nil keeps the stored size.
+	Geometry *imaging.Geometry
 }
 
 // Reader decodes frames of one mp4 by number. Not safe for concurrent use: open one per worker.
 type Reader struct {
 	path          string
-	info          Info
+	x             *Index
 	width, height int
 	d             decoder
 }
@@ -29,23 +31,43 @@ type decoder interface {
 // Open opens the video at path. With build tag libav any frame costs a seek and at most one group of pictures. Without
 // it the ffmpeg program decodes from the start: frames asked for in rising order stream by, a step back starts over.
 func Open(path string, o ReaderOptions) (*Reader, error) {
-	info, err := Probe(path)
+	x, err := OpenIndex(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{path: path, info: info, width: cmp.Or(o.Width, info.Width), height: cmp.Or(o.Height, info.Height)}
+	r := &Reader{path: path, x: x, width: x.Width, height: x.Height}
 	if r.width <= 0 || r.height <= 0 {
 		return nil, fmt.Errorf("open %s: frame size %dx%d", path, r.width, r.height)
 	}
-	r.d, err = openDecoder(path, info, r.width, r.height)
+	if o.Geometry != nil {
+		if err := o.Geometry.Check(); err != nil {
+			return nil, fmt.Errorf("open %s: %w", path, err)
+		}
+		r.width, r.height = o.Geometry.Width, o.Geometry.Height
+	}
+	r.d, err = openSequence(path, x, o.Geometry)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return r, nil
 }
 
+// OpenIndex reads the index of the video at path.
+func OpenIndex(path string) (*Index, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return ReadIndex(f, st.Size(), path)
+}
+
 // Frames is the number of frames.
-func (r *Reader) Frames() int { return r.info.Frames() }
+func (r *Reader) Frames() int { return r.x.Frames() }
 
 // Size of the returned frames in pixels.
 func (r *Reader) Size() (width, height int) { return r.width, r.height }

@@ -1,26 +1,27 @@
 //go:build libav
 
 #include "shim.h"
+#include "area.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
+#include <libavutil/imgutils.h>
 #include <libswscale/swscale.h>
 
-typedef struct { int64_t pts; int key; } frame_entry;
+// Rows converted to RGB at a time before they are reduced: 16 rows of 640 pixels stay in the first cache.
+enum { BAND = 16 };
 
-struct pinch_reader {
-	AVFormatContext *format;
+struct pinch_decoder {
 	AVCodecContext *codec;
 	AVPacket *packet;
 	AVFrame *frame;
 	struct SwsContext *scaler;
-	int stream, width, height;
-	frame_entry *frames; // in presentation order
-	int count;
-	int last;     // frame that the decoder gave last; -1 after a seek
-	int draining; // the end of the file was sent to the decoder
+	uint8_t *band; // BAND rows of RGB, or a whole frame where rows can not be converted by themselves
+	size_t band_size;
+	pinch_area *area;
+	pinch_target target; // that area was made for
 };
 
 static int fail(char *message, int size, const char *what, int code) {
@@ -30,129 +31,167 @@ static int fail(char *message, int size, const char *what, int code) {
 	return code < 0 ? code : -1;
 }
 
-static int by_pts(const void *a, const void *b) {
-	int64_t x = ((const frame_entry *)a)->pts, y = ((const frame_entry *)b)->pts;
-	return (x > y) - (x < y);
-}
-
-// scan lists time and key flag of each packet and rewinds.
-static int scan(pinch_reader *r) {
-	int room = 0, code;
-	while ((code = av_read_frame(r->format, r->packet)) >= 0) {
-		if (r->packet->stream_index == r->stream && !(r->packet->flags & AV_PKT_FLAG_DISCARD)) {
-			if (r->count == room) {
-				room = room ? 2 * room : 1024;
-				frame_entry *grown = realloc(r->frames, room * sizeof *grown);
-				if (!grown) return AVERROR(ENOMEM);
-				r->frames = grown;
-			}
-			r->frames[r->count++] = (frame_entry){r->packet->pts, r->packet->flags & AV_PKT_FLAG_KEY};
-		}
-		av_packet_unref(r->packet);
+static int open_codec(pinch_decoder *d, const pinch_stream *s, char *message, int size) {
+	const AVCodecDescriptor *named = avcodec_descriptor_get_by_name(s->codec);
+	const AVCodec *codec = named ? avcodec_find_decoder(named->id) : NULL;
+	if (!codec) return fail(message, size, "libav has no decoder for this codec", 0);
+	d->codec = avcodec_alloc_context3(codec);
+	d->packet = av_packet_alloc();
+	d->frame = av_frame_alloc();
+	if (!d->codec || !d->packet || !d->frame) return fail(message, size, "out of memory", AVERROR(ENOMEM));
+	AVCodecContext *c = d->codec;
+	c->width = s->width, c->height = s->height;
+	c->colorspace = s->matrix, c->color_range = s->full_range ? AVCOL_RANGE_JPEG : AVCOL_RANGE_UNSPECIFIED;
+	c->thread_count = 1; // one decoder per worker scales better than threads inside it
+	if (named->id == AV_CODEC_ID_AV1) c->flags |= AV_CODEC_FLAG_LOW_DELAY; // one frame in, one out
+	if (s->extra_size > 0) {
+		c->extradata = av_mallocz(s->extra_size + AV_INPUT_BUFFER_PADDING_SIZE);
+		if (!c->extradata) return fail(message, size, "out of memory", AVERROR(ENOMEM));
+		memcpy(c->extradata, s->extra, s->extra_size);
+		c->extradata_size = s->extra_size;
 	}
-	if (code != AVERROR_EOF) return code;
-	qsort(r->frames, r->count, sizeof *r->frames, by_pts);
-	return 0;
+	int code = avcodec_open2(c, codec, NULL);
+	return code < 0 ? fail(message, size, "open decoder", code) : 0;
 }
 
-static int open_reader(pinch_reader *r, const char *path, char *message, int size) {
-	int code = avformat_open_input(&r->format, path, NULL, NULL);
-	if (code < 0) return fail(message, size, "open", code);
-	r->stream = -1;
-	for (unsigned i = 0; i < r->format->nb_streams && r->stream < 0; i++)
-		if (r->format->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO) r->stream = i;
-	if (r->stream < 0) return fail(message, size, "no video stream", 0);
-	AVStream *s = r->format->streams[r->stream];
-	const AVCodec *codec = avcodec_find_decoder(s->codecpar->codec_id);
-	if (!codec) return fail(message, size, "no decoder for this codec", 0);
-	r->codec = avcodec_alloc_context3(codec);
-	r->packet = av_packet_alloc();
-	r->frame = av_frame_alloc();
-	if (!r->codec || !r->packet || !r->frame) return fail(message, size, "out of memory", AVERROR(ENOMEM));
-	if ((code = avcodec_parameters_to_context(r->codec, s->codecpar)) < 0) return fail(message, size, "codec parameters", code);
-	r->codec->pkt_timebase = s->time_base;
-	r->codec->thread_count = 1; // one decoder per worker scales better than threads inside it
-	if (s->codecpar->codec_id == AV_CODEC_ID_AV1) r->codec->flags |= AV_CODEC_FLAG_LOW_DELAY; // one frame in, one out
-	if ((code = avcodec_open2(r->codec, codec, NULL)) < 0) return fail(message, size, "open decoder", code);
-	if ((code = scan(r)) < 0) return fail(message, size, "read packets", code);
-	r->draining = 1; // the demuxer stands at the end: the first frame seeks
-	return 0;
-}
-
-pinch_reader *pinch_open(const char *path, int width, int height, char *message, int size) {
-	pinch_reader *r = calloc(1, sizeof *r);
-	if (!r) { fail(message, size, "out of memory", AVERROR(ENOMEM)); return NULL; }
+pinch_decoder *pinch_open(const pinch_stream *s, char *message, int size) {
+	pinch_decoder *d = calloc(1, sizeof *d);
+	if (!d) { fail(message, size, "out of memory", AVERROR(ENOMEM)); return NULL; }
 	av_log_set_level(AV_LOG_FATAL); // failures come back as messages
-	r->width = width, r->height = height, r->last = -1;
-	if (open_reader(r, path, message, size) < 0) { pinch_close(r); return NULL; }
-	return r;
+	if (open_codec(d, s, message, size) < 0) { pinch_close(d); return NULL; }
+	return d;
 }
 
-int pinch_frames(const pinch_reader *r) { return r->count; }
+// bands reports whether swscale converts rows of this format one pair at a time, so that a band is as good as the frame.
+static int bands(const AVFrame *f) {
+	return (f->format == AV_PIX_FMT_YUV420P || f->format == AV_PIX_FMT_YUVJ420P) && f->height % 2 == 0;
+}
 
-// next_frame decodes one more frame; AVERROR_EOF at the end.
-static int next_frame(pinch_reader *r) {
+static int room(pinch_decoder *d, size_t want) {
+	if (d->band_size >= want) return 0;
+	av_free(d->band);
+	d->band = av_malloc(want);
+	d->band_size = d->band ? want : 0;
+	return d->band ? 0 : AVERROR(ENOMEM);
+}
+
+static int scaler(pinch_decoder *d) {
+	AVFrame *f = d->frame;
+	d->scaler = sws_getCachedContext(d->scaler, f->width, f->height, f->format, f->width, f->height, AV_PIX_FMT_RGB24, SWS_BICUBIC, NULL, NULL, NULL);
+	if (!d->scaler) return AVERROR(EINVAL);
+	const int *matrix = sws_getCoefficients(f->colorspace);
+	sws_setColorspaceDetails(d->scaler, matrix, f->color_range == AVCOL_RANGE_JPEG, matrix, 1, 0, 1 << 16, 1 << 16);
+	return 0;
+}
+
+// rows converts h rows from y on; rgb is where row 0 of the frame would be.
+static int rows(pinch_decoder *d, int y, int h, uint8_t *rgb) {
+	AVFrame *f = d->frame;
+	const uint8_t *planes[4] = {f->data[0], f->data[1], f->data[2], f->data[3]};
+	if (y > 0) { // only formats with half-size chroma planes come in bands
+		planes[0] += (ptrdiff_t)y * f->linesize[0];
+		planes[1] += (ptrdiff_t)(y / 2) * f->linesize[1];
+		planes[2] += (ptrdiff_t)(y / 2) * f->linesize[2];
+	}
+	uint8_t *dst[4] = {rgb};
+	int strides[4] = {3 * f->width};
+	return sws_scale(d->scaler, planes, f->linesize, y, h, dst, strides);
+}
+
+static int reduce(pinch_decoder *d, const pinch_target *t, uint8_t *out) {
+	AVFrame *f = d->frame;
+	if (t->x < 0 || t->y < 0 || t->x + t->w > f->width || t->y + t->h > f->height) return AVERROR(EINVAL);
+	if (!d->area || memcmp(t, &d->target, sizeof *t)) {
+		pinch_area_free(d->area);
+		d->area = pinch_area_new(t->w, t->h, t->width, t->height);
+		d->target = *t;
+	}
+	int stride = 3 * f->width, step = bands(f) ? BAND : f->height;
+	if (!d->area || room(d, (size_t)step * stride + 64) < 0) return AVERROR(ENOMEM);
+	pinch_area_start(d->area, out);
+	for (int y = 0; y < f->height && y < t->y + t->h; y += step) {
+		int h = f->height - y < step ? f->height - y : step;
+		int code = rows(d, y, h, d->band - (ptrdiff_t)y * stride);
+		if (code < 0) return code;
+		for (int k = 0; k < h; k++)
+			if (y + k >= t->y && y + k < t->y + t->h) pinch_area_row(d->area, d->band + (ptrdiff_t)k * stride + 3 * t->x);
+	}
+	return 0;
+}
+
+// write puts the decoded frame, reduced to the target, at out.
+static int write(pinch_decoder *d, const pinch_target *t, uint8_t *out, int64_t left) {
+	AVFrame *f = d->frame;
+	int64_t need = t->width ? 3LL * t->width * t->height : 3LL * f->width * f->height;
+	if (left < need) return AVERROR(EINVAL); // the stream changed its size
+	int code = scaler(d);
+	if (code < 0) return code;
+	return t->width ? reduce(d, t, out) : rows(d, 0, f->height, out);
+}
+
+typedef struct {
+	const int64_t *want, *at;
+	int wants, got;
+	const pinch_target *target;
+	uint8_t *out;
+	int64_t out_size;
+} request;
+
+// receive takes all frames that are ready and writes the wanted ones.
+static int receive(pinch_decoder *d, request *r, char *message, int size) {
 	for (;;) {
-		int code = avcodec_receive_frame(r->codec, r->frame);
-		if (code != AVERROR(EAGAIN)) return code;
-		while ((code = av_read_frame(r->format, r->packet)) >= 0 && r->packet->stream_index != r->stream) av_packet_unref(r->packet);
-		if (code == AVERROR_EOF) {
-			r->draining = 1;
-			code = avcodec_send_packet(r->codec, NULL);
-		} else if (code >= 0) {
-			code = avcodec_send_packet(r->codec, r->packet);
-			av_packet_unref(r->packet);
+		int code = avcodec_receive_frame(d->codec, d->frame);
+		if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return 0;
+		if (code < 0) return fail(message, size, "decode", code);
+		int64_t pts = d->frame->pts;
+		if (r->got < r->wants && pts > r->want[r->got]) r->got = r->wants + 1; // a later one came: it will not
+		else if (r->got < r->wants && pts == r->want[r->got]) {
+			if (d->frame->decode_error_flags || d->frame->flags & AV_FRAME_FLAG_CORRUPT) code = fail(message, size, "the frame is damaged", 0);
+			else if ((code = write(d, r->target, r->out + r->at[r->got], r->out_size - r->at[r->got])) < 0) fail(message, size, "convert", code);
+			else r->got++;
 		}
+		av_frame_unref(d->frame);
 		if (code < 0) return code;
 	}
 }
 
-static int convert(pinch_reader *r, uint8_t *rgb) {
-	AVFrame *f = r->frame;
-	int same = f->width == r->width && f->height == r->height;
-	r->scaler = sws_getCachedContext(r->scaler, f->width, f->height, f->format, r->width, r->height, AV_PIX_FMT_RGB24,
-		same ? SWS_BICUBIC : SWS_FAST_BILINEAR, NULL, NULL, NULL);
-	if (!r->scaler) return AVERROR(EINVAL);
-	const int *matrix = sws_getCoefficients(f->colorspace);
-	sws_setColorspaceDetails(r->scaler, matrix, f->color_range == AVCOL_RANGE_JPEG, matrix, 1, 0, 1 << 16, 1 << 16);
-	uint8_t *planes[4] = {rgb};
-	int strides[4] = {3 * r->width};
-	return sws_scale(r->scaler, (const uint8_t *const *)f->data, f->linesize, 0, f->height, planes, strides);
+static int send(pinch_decoder *d, const uint8_t *data, int size, int64_t pts, int key) {
+	int code = av_new_packet(d->packet, size); // a copy: decoders read beyond the end and want zeros there
+	if (code < 0) return code;
+	memcpy(d->packet->data, data, size);
+	d->packet->pts = pts;
+	if (key) d->packet->flags |= AV_PKT_FLAG_KEY;
+	code = avcodec_send_packet(d->codec, d->packet);
+	av_packet_unref(d->packet);
+	return code;
 }
 
-int pinch_frame(pinch_reader *r, int i, uint8_t *rgb, char *message, int size) {
-	int64_t want = r->frames[i].pts;
-	int key = i, code;
-	while (key > 0 && !r->frames[key].key) key--;
-	if (r->draining || r->last < 0 || i <= r->last || key > r->last + 1) { // not ahead in the same group of pictures
-		code = av_seek_frame(r->format, r->stream, r->frames[key].pts, AVSEEK_FLAG_BACKWARD);
-		if (code < 0) return fail(message, size, "seek", code);
-		avcodec_flush_buffers(r->codec);
-		r->draining = 0;
+int pinch_decode(pinch_decoder *d, const pinch_packets *p, int restart, const int64_t *want, const int64_t *at, int wants,
+	const pinch_target *t, uint8_t *out, int64_t out_size, int *drained, char *message, int size) {
+	request r = {want, at, wants, 0, t, out, out_size};
+	const uint8_t *data = p->data;
+	int code = 0;
+	if (restart) avcodec_flush_buffers(d->codec);
+	*drained = 0;
+	for (int i = 0; i < p->count; data += p->sizes[i++]) {
+		if ((code = send(d, data, p->sizes[i], p->pts[i], p->keys[i])) < 0) return fail(message, size, "decode", code);
+		if ((code = receive(d, &r, message, size)) < 0) return code;
 	}
-	r->last = -1;
-	for (;;) {
-		code = next_frame(r);
-		if (code < 0) return fail(message, size, code == AVERROR_EOF ? "the frame does not decode" : "decode", code);
-		int64_t pts = r->frame->best_effort_timestamp;
-		if (pts == want) break;
-		if (pts > want) return fail(message, size, "the frame is missing: a later one came", 0);
-		av_frame_unref(r->frame);
+	if (r.got < wants) {
+		*drained = 1;
+		if ((code = avcodec_send_packet(d->codec, NULL)) < 0) return fail(message, size, "decode", code);
+		if ((code = receive(d, &r, message, size)) < 0) return code;
 	}
-	code = convert(r, rgb);
-	av_frame_unref(r->frame);
-	if (code < 0) return fail(message, size, "convert", code);
-	r->last = i;
-	return 0;
+	return r.got > wants ? 0 : r.got;
 }
 
-void pinch_close(pinch_reader *r) {
-	if (!r) return;
-	sws_freeContext(r->scaler);
-	av_frame_free(&r->frame);
-	av_packet_free(&r->packet);
-	avcodec_free_context(&r->codec);
-	avformat_close_input(&r->format);
-	free(r->frames);
-	free(r);
+void pinch_close(pinch_decoder *d) {
+	if (!d) return;
+	sws_freeContext(d->scaler);
+	av_free(d->band);
+	pinch_area_free(d->area);
+	av_frame_free(&d->frame);
+	av_packet_free(&d->packet);
+	avcodec_free_context(&d->codec);
+	free(d);
 }

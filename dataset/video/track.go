@@ -2,6 +2,7 @@ package video
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h264"
@@ -24,6 +25,15 @@ type track struct {
 	chunks        []int64
 	perChunk      [][2]int // first chunk (from 1), samples per chunk
 	edits         [][2]int64
+	stream        stream
+}
+
+// stream is what a decoder must know before the first packet.
+type stream struct {
+	stsd   box // sample description as stored
+	extra  []byte
+	matrix int  // ITU-T H.273 matrix coefficients, 2 when the container does not tell
+	full   bool // full range
 }
 
 func parseTrack(b box) (*track, error) {
@@ -181,6 +191,45 @@ func (t *track) sampleEntry(stsd box) {
 	default:
 		t.codec = Codec(strings.TrimSpace(fourcc))
 	}
+	t.stream = stream{stsd: slices.Clone(stsd), extra: slices.Clone(extraData(inner)), matrix: 2}
+	if colr := inner.at("colr"); len(colr) >= 11 && string(colr[:4]) == "nclx" {
+		t.stream.matrix, t.stream.full = colr.u16(8), colr[10]&0x80 != 0
+	}
+}
+
+// extraData is the decoder's configuration in the boxes of a sample entry: the record of its codec, or for MPEG-4 part 2 the
+// decoder specific information of the esds box (ISO/IEC 14496-1, 7.2.6.7, tag 5).
+func extraData(inner box) []byte {
+	for _, kind := range []string{"avcC", "hvcC", "av1C"} {
+		if b := inner.at(kind); b != nil {
+			return b
+		}
+	}
+	esds := inner.at("esds")
+	for i := 4; i+1 < len(esds); {
+		tag, n := esds[i], 0
+		for i++; i < len(esds); i++ {
+			n = n<<7 | int(esds[i]&0x7f)
+			if esds[i]&0x80 == 0 {
+				i++
+				break
+			}
+		}
+		switch tag {
+		case 3: // stream descriptor: id and flags, then its parts
+			i += 3
+		case 4: // decoder configuration: 13 bytes, then its parts
+			i += 13
+		case 5:
+			if i+n <= len(esds) {
+				return esds[i : i+n]
+			}
+			return nil
+		default:
+			i += n
+		}
+	}
+	return nil
 }
 
 // avcPixFmt reads the chroma format from the first SPS of an avcC box.

@@ -20,7 +20,7 @@ func Probe() []doctor.Part {
 	})
 	libav := doctor.Try("libav", "run `make build`, which installs libavcodec-dev and its companions and builds with the tag libav", func() (string, error) {
 		if !video.RandomAccess {
-			return "", errors.New("built without the tag libav: video is decoded by the ffmpeg program, from the start of each file")
+			return "", errors.New("built without the tag libav: video is decoded by the ffmpeg program, a process for each window")
 		}
 		return "decodes any frame directly", nil
 	})
