@@ -11,16 +11,17 @@ import (
 	"go.bug.st/serial"
 
 	"github.com/pinch-robotics/pinch/deploy/arm"
+	"github.com/pinch-robotics/pinch/deploy/hand"
 	"github.com/pinch-robotics/pinch/internal/robotmodel"
 	wire "github.com/pinch-robotics/pinch/internal/wire/dynamixel"
 )
 
 // Options describe one servo and its calibration.
 type Options struct {
-	Port   string  `yaml:"port"` // device file of the serial adapter
-	Baud   int     `yaml:"baud"` // default 57600, the servo's own
-	ID     int     `yaml:"id"`   // default 1
-	Points []Point `yaml:"points"`
+	Port   string       `yaml:"port"` // device file of the serial adapter
+	Baud   int          `yaml:"baud"` // default 57600, the servo's own
+	ID     int          `yaml:"id"`   // default 1
+	Points []hand.Point `yaml:"points"`
 	// GripCurrentA is the current with which the fingers may press; default 0.5 (the servo stalls at 2.3 A on 12 V).
 	GripCurrentA float64 `yaml:"grip_current_a"`
 	// MaxTemperatureC ends motion above it; default 70, the servo cuts its torque at 80.
@@ -55,7 +56,7 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Points) == 0 {
 		g := robotmodel.YUBI()
 		// One turn of the servo is one turn of the finger (equal spur gears); the middle of the range is where the horn is mounted.
-		o.Points = []Point{{g.ClosedRad, 2048}, {g.OpenRad, 2048 + g.OpenRad/wire.RadPerCount}}
+		o.Points = []hand.Point{{Rad: g.ClosedRad, Count: 2048}, {Rad: g.OpenRad, Count: 2048 + g.OpenRad/wire.RadPerCount}}
 	}
 	for _, b := range []struct {
 		key       string
@@ -90,7 +91,7 @@ func openSerial(path string, baud int) (wire.Port, error) {
 // Hand is one servo. It implements arm.Hand.
 type Hand struct {
 	opts  Options
-	scale scale
+	scale hand.Scale
 	id    byte
 	turns float64 // counts to add to the servo's position, whole turns
 
@@ -104,7 +105,7 @@ func New(o Options) (*Hand, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newScale(o.Points)
+	s, err := hand.NewScale(o.Points)
 	if err != nil {
 		return nil, fmt.Errorf("gripper: %w", err)
 	}
@@ -181,7 +182,7 @@ func (h *Hand) hold(current int64) error {
 	if err != nil {
 		return err
 	}
-	lo, hi := h.scale.ends()
+	lo, hi := h.scale.Ends()
 	h.turns = 4096 * math.Round(((lo+hi)/2-float64(at))/4096)
 	if c := float64(at) + h.turns; c < lo-200 || c > hi+200 {
 		return fmt.Errorf("servo %d stands at %d counts, %.0f beyond the calibrated %.0f to %.0f; calibrate the gripper", h.id, at, math.Max(lo-c, c-hi), lo, hi)
@@ -211,7 +212,7 @@ func (h *Hand) Exchange(_ context.Context, goalRad float64) (arm.HandState, erro
 	if err != nil {
 		return st, err
 	}
-	goal := int64(math.Round(h.scale.count(goalRad) - h.turns))
+	goal := int64(math.Round(h.scale.Count(goalRad) - h.turns))
 	return st, h.bus.SyncWrite(wire.GoalPosition.Addr, wire.GoalPosition.Size,
 		map[byte][]byte{h.id: wire.GoalPosition.Bytes(goal)}, []byte{h.id})
 }
@@ -225,7 +226,7 @@ func (h *Hand) read() (arm.HandState, error) {
 	}
 	get := func(r wire.Register) int64 { return r.Int(answers[0].Data[r.Addr-first:]) }
 	st := arm.HandState{
-		Rad:          h.scale.rad(float64(get(wire.PresentPosition)) + h.turns),
+		Rad:          h.scale.Rad(float64(get(wire.PresentPosition)) + h.turns),
 		CurrentA:     float64(get(wire.PresentCurrent)) * wire.AmperePerCount,
 		TemperatureC: float64(get(wire.PresentTemp)),
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pinch-robotics/pinch/deploy/arm"
 	"github.com/pinch-robotics/pinch/deploy/arm/armtest"
-	"github.com/pinch-robotics/pinch/internal/robotmodel"
+	"github.com/pinch-robotics/pinch/deploy/hand"
 	"github.com/pinch-robotics/pinch/internal/sim/stub"
 	wire "github.com/pinch-robotics/pinch/internal/wire/dynamixel"
 )
@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 	}
 	armtest.Hand(t, armtest.HandCase{
 		New:     func(*testing.T) arm.Hand { return h },
-		Angle:   func() float64 { return h.scale.rad(servo.Position() + h.turns) },
+		Angle:   func() float64 { return h.scale.Rad(servo.Position() + h.turns) },
 		Object:  func(rad float64) { servo.PutObject(objectCount(h, rad)) },
 		Cut:     servo.Cut,
 		Alarm:   func() { servo.SetTemperature(85) },
@@ -56,7 +56,7 @@ func objectCount(h *Hand, rad float64) float64 {
 	if math.IsNaN(rad) {
 		return rad
 	}
-	return h.scale.count(rad) - h.turns
+	return h.scale.Count(rad) - h.turns
 }
 
 // A servo that stands whole turns away from its calibration (it keeps counting while torque is off) is driven by the same turns.
@@ -166,46 +166,10 @@ func TestNobodyOnTheBus(t *testing.T) {
 	_ = h.Close()
 }
 
-func TestScale(t *testing.T) {
-	g := robotmodel.YUBI()
-	for name, points := range map[string][]Point{
-		"rising":  {{0, 2048}, {0.94, 2661}},
-		"falling": {{0, 2048}, {0.94, 1435}},
-		"bent":    {{0, 100}, {0.3, 200}, {0.6, 900}, {0.94, 1000}},
-	} {
-		s, err := newScale(points)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; i <= 100; i++ {
-			rad := g.OpenRad * float64(i) / 100
-			if back := s.rad(s.count(rad)); math.Abs(back-rad) > 1e-12 {
-				t.Errorf("%s: %.4f comes back as %.4f", name, rad, back)
-			}
-		}
-		for _, p := range points {
-			if got := s.count(p.Rad); got != p.Count {
-				t.Errorf("%s: count of %v is %v, want %v", name, p.Rad, got, p.Count)
-			}
-		}
-		if s.count(-1) != points[0].Count || s.count(9) != points[len(points)-1].Count {
-			t.Errorf("%s: goals outside the range are not clamped", name)
-		}
-	}
-	for name, points := range map[string][]Point{
-		"one point": {{0, 1}}, "angle falls": {{0.5, 1}, {0.2, 9}}, "count turns round": {{0, 1}, {0.3, 9}, {0.5, 4}}, "count stands": {{0, 1}, {0.3, 1}},
-		"not a number": {{0, 1}, {0.3, math.NaN()}},
-	} {
-		if _, err := newScale(points); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
 func TestOptionsNameTheKey(t *testing.T) {
 	for key, o := range map[string]Options{
 		"baud": {Baud: 300}, "id": {ID: 253}, "grip_current_a": {GripCurrentA: 9}, "watchdog_ms": {WatchdogMS: 9000},
-		"period_ms": {PeriodMS: 500}, "watchdog_ms: 30": {WatchdogMS: 30}, "points": {Points: []Point{{0, 1}}}, "max_temperature_c": {MaxTemperatureC: 99},
+		"period_ms": {PeriodMS: 500}, "watchdog_ms: 30": {WatchdogMS: 30}, "points": {Points: []hand.Point{{Rad: 0, Count: 1}}}, "max_temperature_c": {MaxTemperatureC: 99},
 	} {
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: error %v", key, err)
