@@ -22,11 +22,13 @@ type axis struct {
 	offset, decel  float64 // position-dependent velocity as in robotmodel.Limits; decel 0: none
 	unwind         float64 // 1/s: acceleration is released in proportion to the velocity left, a = -unwind v, within the jerk limit
 	brakeAllowance float64 // s: reaction and release of a brake, for the quick check
+	coast          int     // ticks for which the receiver may go on with constant acceleration before the next command reaches it
 }
 
-func axesOf(l robotmodel.Limits, g robotmodel.Gripper) (axes [8]axis) {
+func axesOf(l robotmodel.Limits, g robotmodel.Gripper, coast int) (axes [8]axis) {
 	for j := 0; j < 7; j++ {
 		axes[j] = newAxis(l.QMin[j]+positionMargin, l.QMax[j]-positionMargin, l.DQ[j], l.DDQ[j], l.DDDQ[j], l.DQOffset[j], l.DDQDec[j])
+		axes[j].coast = coast
 	}
 	axes[7] = newAxis(g.ClosedRad-positionMargin, g.OpenRad+positionMargin, g.MaxRate, g.MaxAcceleration, g.MaxJerk, 0, 0)
 	return axes
@@ -72,11 +74,13 @@ func (x *axis) brake(m motion) float64 {
 // slack lets a velocity that the bounds left behind by rounding pass; 1e-9 rad/s is far below what a controller resolves.
 const slack = 1e-9
 
+// inside reports whether m keeps the limits. An arm that stands in the margin before an end, or was left there, may stay or move away from it.
 func (x *axis) inside(m motion) bool {
-	return m.v <= x.up(m.q)+slack && m.v >= x.low(m.q)-slack && m.q <= x.qMax+slack && m.q >= x.qMin-slack
+	return m.v <= x.up(m.q)+slack && m.v >= x.low(m.q)-slack && (m.q <= x.qMax+slack || m.v <= 0) && (m.q >= x.qMin-slack || m.v >= 0)
 }
 
-// safe reports whether m is inside the limits and braking from it stays inside.
+// safe reports whether m is inside the limits and braking from it stays inside, at once or after the receiver has gone on with constant
+// acceleration because commands were lost.
 func (x *axis) safe(m motion) bool {
 	if !x.inside(m) {
 		return false
@@ -84,6 +88,18 @@ func (x *axis) safe(m motion) bool {
 	if x.clearlySafe(m) {
 		return true
 	}
+	if !x.brakesInside(m) {
+		return false
+	}
+	for i := 0; i < x.coast; i++ {
+		if m = m.after(m.a); !x.inside(m) {
+			return false
+		}
+	}
+	return x.coast == 0 || x.brakesInside(m)
+}
+
+func (x *axis) brakesInside(m motion) bool {
 	// The longest brake takes dq/ddq plus reaction: 0.6 s for the fastest joint.
 	for i := 0; i < 4000; i++ {
 		if math.Abs(m.v) < 1e-7 && math.Abs(m.a) < 1e-4 {
@@ -100,8 +116,9 @@ func (x *axis) safe(m motion) bool {
 // clearlySafe is a cheap sufficient test: far from both ends, whatever the brake does in detail.
 func (x *axis) clearlySafe(m motion) bool {
 	swing := math.Abs(m.a) * (math.Abs(m.a)/x.dddq + 2*dt) // velocity still gained before the brake bites, or lost after it
-	v := math.Abs(m.v) + swing
-	reach := v*v/(2*x.ddq) + v*x.brakeAllowance
+	coast := float64(x.coast) * dt
+	v := math.Abs(m.v) + math.Abs(m.a)*coast + swing
+	reach := v*v/(2*x.ddq) + v*(x.brakeAllowance+coast)
 	return v <= x.up(m.q+reach) && -v >= x.low(m.q-reach)
 }
 

@@ -13,6 +13,7 @@ type knot struct {
 type path struct {
 	knots []knot
 	rest  bool // the knots end at rest
+	spare []knot
 
 	piece int // index of the knot that starts the cached piece, -1: none
 	coef  [8][6]float64
@@ -39,9 +40,9 @@ func (p *path) replace(now int64, ref knot, knots []knot) {
 	// A piece depends on one knot on either side of it.
 	if keep == 0 || keep < p.under(now)+3 {
 		ref.t, ref.fixed = now, true
-		first := p.under(now) + 1
-		kept := append([]knot{ref}, p.knots[min(first, keep):keep]...)
-		p.knots = append(p.knots[:0], kept...)
+		first := min(p.under(now)+1, keep)
+		p.spare = append(append(p.spare[:0], ref), p.knots[first:keep]...)
+		p.knots, p.spare = p.spare, p.knots
 	} else {
 		p.knots = p.knots[:keep]
 	}

@@ -17,6 +17,9 @@ type Config struct {
 	MaxLagRad float64
 	// StartGapRad is how far the first knot after standing may be from the command; default 0.1.
 	StartGapRad float64
+	// CoastTicks is for how many ticks the arm goes on with constant acceleration when commands are lost; commands are kept so far from the
+	// limits that it stays inside them all the same. Default 0: nothing is lost.
+	CoastTicks int
 }
 
 // Command is the output of one tick.
@@ -43,7 +46,7 @@ type Runtime struct {
 	rate     float64
 	rateDot  float64
 	hold     float64 // finger angle kept while ramping or stopped
-	ended    int64   // when the path came to rest
+	fresh    []knot  // of the segment being planned
 }
 
 // ErrNotReady is wrapped by Plan when the arm waits for Recover.
@@ -58,7 +61,7 @@ func New(cfg Config, q armlink.Joints, gripperRad float64) (*Runtime, error) {
 		cfg.StartGapRad = 0.1
 	}
 	r := &Runtime{cfg: cfg, mode: armlink.ModeIdle}
-	for j, a := range axesOf(cfg.Limits, cfg.Gripper) {
+	for j, a := range axesOf(cfg.Limits, cfg.Gripper, cfg.CoastTicks) {
 		r.axes[j].axis = a
 	}
 	if err := r.Place(q, gripperRad); err != nil {
@@ -69,10 +72,8 @@ func New(cfg Config, q armlink.Joints, gripperRad float64) (*Runtime, error) {
 
 // Place puts the arm at rest somewhere else without motion and forgets path and stop: a simulator's reset.
 func (r *Runtime) Place(q armlink.Joints, gripperRad float64) error {
-	for j := 0; j < 7; j++ {
-		if x := &r.axes[j]; !(q[j] >= x.qMin && q[j] <= x.qMax) {
-			return fmt.Errorf("place arm: joint %d at %.4f rad is outside %.4f to %.4f", j+1, q[j], x.qMin, x.qMax)
-		}
+	if j, ok := r.cfg.Limits.Contains(q, 0); !ok {
+		return fmt.Errorf("place arm: joint %d at %.4f rad is outside %.4f to %.4f", j+1, q[j], r.cfg.Limits.QMin[j], r.cfg.Limits.QMax[j])
 	}
 	if x := &r.axes[7]; !(gripperRad >= x.qMin && gripperRad <= x.qMax) {
 		return fmt.Errorf("place arm: finger angle %.4f rad is outside %.4f to %.4f", gripperRad, x.qMin, x.qMax)
@@ -95,7 +96,7 @@ func (r *Runtime) Plan(now int64, knots []armlink.Knot) error {
 	if err := (&armlink.Segment{Knots: knots}).Validate(); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
-	fresh := make([]knot, 0, len(knots))
+	fresh := r.fresh[:0]
 	for i := range knots {
 		if knots[i].TNS <= now {
 			continue
@@ -110,6 +111,7 @@ func (r *Runtime) Plan(now int64, knots []armlink.Knot) error {
 		}
 		fresh = append(fresh, k)
 	}
+	r.fresh = fresh // keeps what it grew to
 	if len(fresh) == 0 {
 		return fmt.Errorf("plan segment: all %d knots are %.1f ms or more in the past", len(knots), float64(now-knots[len(knots)-1].TNS)*1e-6)
 	}
@@ -173,6 +175,14 @@ func (r *Runtime) Recover() error {
 	r.path.reset()
 	r.mode, r.reason = armlink.ModeIdle, ""
 	return nil
+}
+
+// Accepted tells what the arm itself holds for its last command (rad, rad/s, rad/s²) where that differs from what Step returned: commands were
+// lost and it went on without. The next command continues from there. The caller still calls Step once for each lost tick.
+func (r *Runtime) Accepted(q, dq, ddq armlink.Joints) {
+	for j := range q {
+		r.axes[j].m = motion{q[j], dq[j], ddq[j]}
+	}
 }
 
 // Mode is the present mode and its reason.
