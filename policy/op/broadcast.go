@@ -3,6 +3,7 @@ package op
 import (
 	"fmt"
 
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -28,6 +29,7 @@ func Addition(dt tensor.Dtype, shape tensor.Shape) *Family {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   p.units,
 		compute: pick(dt, runBinary[float32](kernel.AddKind, p), runBinary[float64](kernel.AddKind, p)),
+		lower:   lowerBinary(kernel.AddKind, shape),
 	}
 }
 
@@ -47,6 +49,7 @@ func BroadcastTo(x *Node, shape ...int) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   p.units,
 		compute: pick(dt, runBroadcast[float32](p), runBroadcast[float64](p)),
+		lower:   one(func(b *hlo.Builder, in []hlo.Value) hlo.Value { return b.BroadcastTo(in[0], shape) }),
 	}
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		return gorgonia.Nodes{sumTo(grad, in[0].Shape())}
@@ -64,6 +67,7 @@ func binary(name string, kind kernel.Kind, a, b *Node) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   p.units,
 		compute: pick(dt, runBinary[float32](kind, p), runBinary[float64](kind, p)),
+		lower:   lowerBinary(kind, shape),
 	}
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		da, db := grad, grad
@@ -252,6 +256,7 @@ func sumTo(x *Node, shape tensor.Shape) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape, Reduce: !p.split[0]}},
 		Units:   p.units,
 		compute: pick(dt, runSumTo[float32](p), runSumTo[float64](p)),
+		lower:   lowerSumTo(x.Shape(), shape),
 	}
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		return gorgonia.Nodes{BroadcastTo(grad, in[0].Shape()...)}
@@ -270,4 +275,31 @@ func runSumTo[T kernel.Float](p broadcastPlan) func(*Call) {
 			kernel.SumTo(y[at[0]:], yr, yc, x[o:], rows, cols)
 		})
 	}
+}
+
+// lowerBinary keeps a sum of two activations in their own element type, so that XLA can join it with the product before it.
+func lowerBinary(kind kernel.Kind, shape []int) lowering {
+	name := map[kernel.Kind]string{kernel.AddKind: "add", kernel.SubKind: "subtract", kernel.MulKind: "multiply"}[kind]
+	return one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+		x, y := in[0], in[1]
+		dt := hlo.Join(x, y)
+		if x.DType != y.DType {
+			x, y = b.Wide(x), b.Wide(y)
+		}
+		return b.Convert(b.Binary(name, b.BroadcastTo(x, shape), b.BroadcastTo(y, shape)), dt)
+	})
+}
+
+// lowerSumTo adds up, in wide numbers, the axes along which shape would repeat to full.
+func lowerSumTo(full, shape []int) lowering {
+	var axes []int
+	for i := range full {
+		at := i - (len(full) - len(shape))
+		if at < 0 || shape[at] == 1 && full[i] != 1 {
+			axes = append(axes, i)
+		}
+	}
+	return one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+		return b.Reshape(b.Sum(b.Wide(in[0]), axes...), shape...)
+	})
 }

@@ -3,6 +3,7 @@ package op
 import (
 	"fmt"
 
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -21,6 +22,7 @@ func Embedding(table, ids *Node) *Node {
 		Out:     []Result{{Dtype: dt, Shape: append(ids.Shape(), d)}},
 		Units:   size(ids.Shape()),
 		compute: pick(dt, runEmbedding[float32](v, d), runEmbedding[float64](v, d)),
+		lower:   one(func(b *hlo.Builder, in []hlo.Value) hlo.Value { return b.Narrow(b.Rows(in[0], in[1])) }),
 	}
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		return gorgonia.Nodes{embeddingGrad(in[1], grad, v), nil}
@@ -50,6 +52,7 @@ func embeddingGrad(ids, grad *Node, v int) *Node {
 		Out:     []Result{{Dtype: dt, Shape: tensor.Shape{v, d}, Reduce: true}},
 		Units:   size(ids.Shape()),
 		compute: pick(dt, runEmbeddingGrad[float32](v, d), runEmbeddingGrad[float64](v, d)),
+		lower:   one(func(b *hlo.Builder, in []hlo.Value) hlo.Value { return b.AddRows(v, in[0], b.Wide(in[1])) }),
 	}
 	return f.apply(0, ids, grad)
 }

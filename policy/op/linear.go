@@ -1,6 +1,7 @@
 package op
 
 import (
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -36,6 +37,7 @@ func linear(x, w, b *Node, transW bool) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   size(x.Shape()) / k,
 		compute: pick(dt, runLinear[float32](k, n, transW), runLinear[float64](k, n, transW)),
+		lower:   lowerLinear(transW),
 	}
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		x, w := in[0], in[1]
@@ -68,6 +70,20 @@ func runLinear[T kernel.Float](k, n int, transW bool) func(*Call) {
 	}
 }
 
+func lowerLinear(transW bool) lowering {
+	return one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+		x, w, sum := b.Narrow(in[0]), b.Narrow(in[1]), 0
+		if transW {
+			sum = 1
+		}
+		y := b.Dot(x, w, nil, nil, []int{len(x.Shape) - 1}, []int{sum}, x.DType)
+		if len(in) > 2 {
+			y = b.Add(y, row(b, b.Convert(in[2], y.DType), y.Shape))
+		}
+		return y
+	})
+}
+
 // outer returns Σ over rows of xᵀ·y for x [..., k] and y [..., n] of equally many rows: [k, n]; and, if sums is set, Σ over rows of y: [n].
 func outer(x, y *Node, sums bool) gorgonia.Nodes {
 	dt := floats("outer", x, y)
@@ -82,6 +98,7 @@ func outer(x, y *Node, sums bool) gorgonia.Nodes {
 		Out:     []Result{{Dtype: dt, Shape: tensor.Shape{k, n}, Reduce: true}},
 		Units:   rows,
 		compute: pick(dt, runOuter[float32](k, n), runOuter[float64](k, n)),
+		lower:   lowerOuter,
 	}
 	if !sums {
 		return gorgonia.Nodes{f.apply(0, x, y)}
@@ -101,4 +118,18 @@ func runOuter[T kernel.Float](k, n int) func(*Call) {
 			kernel.SumTo(out[T](c, 1), 0, 1, y, rows, n)
 		}
 	}
+}
+
+func lowerOuter(b *hlo.Builder, in []hlo.Value, want []bool) []hlo.Value {
+	x, y := b.Narrow(in[0]), b.Narrow(in[1])
+	rows := axesTo(len(x.Shape) - 1)
+	if len(x.Shape) != len(y.Shape) { // rows are the same elements in other shapes
+		x, y = b.Reshape(x, x.Size()/last(x.Shape), last(x.Shape)), b.Reshape(y, y.Size()/last(y.Shape), last(y.Shape))
+		rows = []int{0}
+	}
+	out := []hlo.Value{b.Dot(x, y, nil, nil, rows, rows, b.Wide(in[0]).DType)}
+	if len(want) > 1 {
+		out = append(out, b.Sum(b.Wide(y), rows...))
+	}
+	return out
 }

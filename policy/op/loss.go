@@ -3,6 +3,7 @@ package op
 import (
 	"slices"
 
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -24,6 +25,10 @@ func MaskedMSE(pred, target, mask *Node) *Node {
 		Out:     []Result{{Dtype: dt, Reduce: true}},
 		Units:   size(mask.Shape()),
 		compute: pick(dt, runSquaredError[float32](per), runSquaredError[float64](per)),
+		lower: one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+			d, m := maskedDifference(b, in, per)
+			return b.Sum(b.Mul(m, b.Mul(d, d)), axesTo(len(d.Shape))...)
+		}),
 	}
 	f.In[2].Fixed = true
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
@@ -63,6 +68,10 @@ func squaredErrorGrad(pred, target, mask, grad *Node, per int) *Node {
 		Out:     []Result{{Dtype: dt, Shape: pred.Shape()}},
 		Units:   size(mask.Shape()),
 		compute: pick(dt, runSquaredErrorGrad[float32](per), runSquaredErrorGrad[float64](per)),
+		lower: one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+			d, m := maskedDifference(b, in, per)
+			return b.Convert(b.Mul(b.Mul(m, d), b.Spread(b.Scale(in[3], 2), d.Shape)), in[0].DType)
+		}),
 	}
 	return f.apply(0, nodes...)
 }
@@ -83,6 +92,7 @@ func ratio(a, b *Node) *Node {
 		Out:     []Result{{Dtype: dt}},
 		Units:   1,
 		compute: pick(dt, runRatio[float32], runRatio[float64]),
+		lower:   one(func(b *hlo.Builder, in []hlo.Value) hlo.Value { return b.Div(in[0], in[1]) }),
 	}
 	f.In[1].Fixed = true
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes { return gorgonia.Nodes{ratio(grad, in[1]), nil} }
@@ -90,3 +100,14 @@ func ratio(a, b *Node) *Node {
 }
 
 func runRatio[T kernel.Float](c *Call) { out[T](c, 0)[0] = in[T](c, 0)[0] / in[T](c, 1)[0] }
+
+// maskedDifference is pred − target and the mask, repeated to their shape: each element of the mask covers per scalars.
+func maskedDifference(b *hlo.Builder, in []hlo.Value, per int) (difference, mask hlo.Value) {
+	difference, mask = b.Sub(b.Wide(in[0]), b.Wide(in[1])), b.Wide(in[2])
+	shape := difference.Shape
+	lead := len(shape)
+	for n := 1; n < per; lead-- {
+		n *= shape[lead-1]
+	}
+	return difference, b.Spread(b.Reshape(mask, shape[:lead]...), shape, axesTo(lead)...)
+}

@@ -3,6 +3,7 @@ package op
 import (
 	"fmt"
 
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 )
@@ -45,6 +46,7 @@ func MatMul(a, b *Node, transA, transB bool) *Node {
 	}
 	d := matmulDims{m, n, k, transA, transB, size(as[:r-2]), f.Out[0].Reduce}
 	f.compute = pick(dt, runMatMul[float32](d), runMatMul[float64](d))
+	f.lower = lowerMatMul(r, transA, transB)
 	f.grad = func(in gorgonia.Nodes, _, g *Node) gorgonia.Nodes {
 		a, b := in[0], in[1]
 		var da, db *Node
@@ -91,4 +93,20 @@ func runMatMul[T kernel.Float](d matmulDims) func(*Call) {
 			}
 		}
 	}
+}
+
+// lowerMatMul is a product of matrices over rank axes, all but the last two of which are batch axes.
+func lowerMatMul(rank int, transA, transB bool) lowering {
+	sumA, sumB := rank-1, rank-2
+	if transA {
+		sumA = rank - 2
+	}
+	if transB {
+		sumB = rank - 1
+	}
+	batch := axesTo(rank - 2)
+	return one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+		x, y := b.Narrow(in[0]), b.Narrow(in[1])
+		return b.Dot(x, y, batch, batch, []int{sumA}, []int{sumB}, x.DType)
+	})
 }

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 )
@@ -15,12 +16,14 @@ func Modulate(x, shift, scale *Node) *Node {
 	}
 	f := p.family("modulate", x, shift, scale)
 	f.compute = pick(dt, runModulate[float32](p), runModulate[float64](p))
+	f.lower = p.lowerModulate
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		g := p.family("modulategrad", grad, in[0], in[2])
 		for range 2 {
 			g.Out = append(g.Out, Result{Dtype: dt, Shape: in[1].Shape()})
 		}
 		g.compute = pick(dt, runModulateGrad[float32](p), runModulateGrad[float64](p))
+		g.lower = p.lowerModulateGrad
 		nodes := []*Node{grad, in[0], in[2]}
 		return gorgonia.Nodes{g.apply(0, nodes...), g.apply(1, nodes...), g.apply(2, nodes...)}
 	}
@@ -36,10 +39,12 @@ func Gate(x, y, gate *Node) *Node {
 	}
 	f := p.family("gate", x, y, gate)
 	f.compute = pick(dt, runGate[float32](p), runGate[float64](p))
+	f.lower = p.lowerGate
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		g := p.family("gategrad", grad, in[1], in[2])
 		g.Out = append(g.Out, Result{Dtype: dt, Shape: in[2].Shape()})
 		g.compute = pick(dt, runGateGrad[float32](p), runGateGrad[float64](p))
+		g.lower = p.lowerGateGrad
 		nodes := []*Node{grad, in[1], in[2]}
 		return gorgonia.Nodes{grad, g.apply(0, nodes...), g.apply(1, nodes...)}
 	}
@@ -153,4 +158,48 @@ func sumProducts[T kernel.Float](p conditioning, to, a, b []T) {
 	}
 	clear(to[:p.d])
 	kernel.MulSum(to, a, b, p.d)
+}
+
+// meet repeats a condition, in wide numbers, to x's shape.
+func (p conditioning) meet(b *hlo.Builder, cond hlo.Value, shape []int) hlo.Value {
+	if p.per == 1 {
+		return b.Wide(cond)
+	}
+	return b.Spread(b.Wide(cond), shape, 0, len(shape)-1)
+}
+
+// part is the opposite of meet: sums over the rows that share a row of the condition.
+func (p conditioning) part(b *hlo.Builder, x hlo.Value, dt hlo.DType) hlo.Value {
+	if p.per > 1 {
+		x = b.Sum(x, axesTo(len(x.Shape) - 1)[1:]...)
+	}
+	return b.Convert(x, dt)
+}
+
+func (p conditioning) lowerModulate(b *hlo.Builder, in []hlo.Value, _ []bool) []hlo.Value {
+	x := b.Wide(in[0])
+	y := b.Add(b.Mul(x, b.Shift(p.meet(b, in[2], x.Shape), 1)), p.meet(b, in[1], x.Shape))
+	return []hlo.Value{b.Convert(y, hlo.Join(in...))}
+}
+
+func (p conditioning) lowerModulateGrad(b *hlo.Builder, in []hlo.Value, _ []bool) []hlo.Value {
+	g, x, cond := b.Wide(in[0]), b.Wide(in[1]), in[2].DType
+	return []hlo.Value{
+		b.Convert(b.Mul(g, b.Shift(p.meet(b, in[2], x.Shape), 1)), in[1].DType),
+		p.part(b, g, cond),
+		p.part(b, b.Mul(g, x), cond),
+	}
+}
+
+func (p conditioning) lowerGate(b *hlo.Builder, in []hlo.Value, _ []bool) []hlo.Value {
+	x, y := b.Wide(in[0]), b.Wide(in[1])
+	return []hlo.Value{b.Convert(b.Add(x, b.Mul(p.meet(b, in[2], x.Shape), y)), hlo.Join(in...))}
+}
+
+func (p conditioning) lowerGateGrad(b *hlo.Builder, in []hlo.Value, _ []bool) []hlo.Value {
+	g, y := b.Wide(in[0]), b.Wide(in[1])
+	return []hlo.Value{
+		b.Convert(b.Mul(g, p.meet(b, in[2], g.Shape)), in[1].DType),
+		p.part(b, b.Mul(g, y), in[2].DType),
+	}
 }

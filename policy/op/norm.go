@@ -1,6 +1,7 @@
 package op
 
 import (
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -35,6 +36,7 @@ func norm(name string, centre bool, x, gain, bias *Node, eps float64) *Node {
 		Out:     []Result{{Dtype: dt, Shape: x.Shape()}},
 		Units:   size(x.Shape()) / d,
 		compute: pick(dt, runNorm[float32](p), runNorm[float64](p)),
+		lower:   one(p.lower),
 	}
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes { return normGrad(name, p, in, grad) }
 	return f.apply(0, nodes...)
@@ -104,6 +106,7 @@ func normGrad(name string, p normParams, fwd gorgonia.Nodes, grad *Node) gorgoni
 		f.Out = append(f.Out, Result{Dtype: x.Dtype(), Shape: tensor.Shape{p.d}, Reduce: true})
 	}
 	f.compute = pick(x.Dtype(), runNormGrad[float32](p), runNormGrad[float64](p))
+	f.lower = p.lowerGrad
 	grads := make(gorgonia.Nodes, len(fwd))
 	for i := range grads {
 		grads[i] = f.apply(i, nodes...)
@@ -135,4 +138,54 @@ func runNormGrad[T kernel.Float](p normParams) func(*Call) {
 			kernel.NormParamGrad(p.centre, dgain, dbias, x, dy, p.d, p.eps)
 		}
 	}
+}
+
+// mean is the mean over the last axis, repeated to x's shape.
+func lowerMean(b *hlo.Builder, x hlo.Value) hlo.Value {
+	axis := len(x.Shape) - 1
+	return b.Spread(b.Scale(b.Sum(x, axis), 1/float64(x.Shape[axis])), x.Shape, axesTo(axis)...)
+}
+
+// normalised is (x − mean)/√(variance + eps), and the reciprocal root.
+func (p normParams) normalised(b *hlo.Builder, x hlo.Value) (hat, scale hlo.Value) {
+	if p.centre {
+		x = b.Sub(x, lowerMean(b, x))
+	}
+	scale = b.Unary("rsqrt", b.Shift(lowerMean(b, b.Mul(x, x)), p.eps))
+	return b.Mul(x, scale), scale
+}
+
+func (p normParams) lower(b *hlo.Builder, in []hlo.Value) hlo.Value {
+	y, _ := p.normalised(b, b.Wide(in[0]))
+	next := 1
+	if p.gain {
+		y = b.Mul(y, row(b, b.Wide(in[next]), y.Shape))
+		next++
+	}
+	if p.bias {
+		y = b.Add(y, row(b, b.Wide(in[next]), y.Shape))
+	}
+	return b.Convert(y, in[0].DType)
+}
+
+func (p normParams) lowerGrad(b *hlo.Builder, in []hlo.Value, _ []bool) []hlo.Value {
+	hat, scale := p.normalised(b, b.Wide(in[0]))
+	up := b.Wide(in[1])
+	rows := axesTo(len(up.Shape) - 1)
+	g := up
+	if p.gain {
+		g = b.Mul(up, row(b, b.Wide(in[2]), up.Shape))
+	}
+	down := b.Sub(g, b.Mul(hat, lowerMean(b, b.Mul(g, hat))))
+	if p.centre {
+		down = b.Sub(down, lowerMean(b, g))
+	}
+	out := []hlo.Value{b.Convert(b.Mul(scale, down), in[0].DType)}
+	if p.gain {
+		out = append(out, b.Sum(b.Mul(up, hat), rows...))
+	}
+	if p.bias {
+		out = append(out, b.Sum(up, rows...))
+	}
+	return out
 }

@@ -1,5 +1,5 @@
 // Package op holds the differentiable operations that policies are made of. Each implements gorgonia's Op and SDOp interfaces: it has a
-// CPU kernel, and a symbolic gradient made of operations of this package, both in the operation's file.
+// CPU kernel, a symbolic gradient made of operations of this package, and a lowering to StableHLO, all three in the operation's file.
 //
 // Graph functions take nodes and return nodes. They check shapes at the door and panic; Build turns such a panic into an error, so a
 // model is built as
@@ -53,6 +53,7 @@ type Family struct {
 	View bool
 
 	compute func(*Call)
+	lower   lowering
 	// grad returns the gradient for each input, nil for those that have none. It is nil if the operation is not differentiable.
 	grad func(in gorgonia.Nodes, out, grad *Node) gorgonia.Nodes
 	salt int // tells apart two nodes whose hashes collide

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -31,6 +32,7 @@ func patches(x *Node, image tensor.Shape, p int, back bool) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   b,
 		compute: pick(dt, runPatches[float32](h, w, c, p, back), runPatches[float64](h, w, c, p, back)),
+		lower:   lowerPatches(image, p, back),
 	}
 	f.grad = func(_ gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		return gorgonia.Nodes{patches(grad, image, p, !back)}
@@ -59,4 +61,14 @@ func runPatches[T kernel.Float](h, w, ch, p int, back bool) func(*Call) {
 			}
 		}
 	}
+}
+
+func lowerPatches(image tensor.Shape, p int, back bool) lowering {
+	b0, h, w, run := image[0], image[1]/p, image[2]/p, p*image[3]
+	return one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+		if back {
+			return b.Reshape(b.Transpose(b.Reshape(in[0], b0, h, w, p, run), 0, 1, 3, 2, 4), image...)
+		}
+		return b.Reshape(b.Transpose(b.Reshape(in[0], b0, h, p, w, run), 0, 1, 3, 2, 4), b0, h*w, p*run)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -29,6 +30,7 @@ func Reshape(x *Node, shape ...int) *Node {
 	f.Out[0].Shape = want
 	f.View = true
 	f.compute = pick(x.Dtype(), runCopy[float32], runCopy[float64])
+	f.lower = one(func(b *hlo.Builder, in []hlo.Value) hlo.Value { return b.Reshape(in[0], want...) })
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		return gorgonia.Nodes{Reshape(grad, in[0].Shape()...)}
 	}
@@ -65,6 +67,7 @@ func Transpose(x *Node, perm ...int) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   shape[0],
 		compute: pick(dt, runTranspose[float32](shape, strides, split), runTranspose[float64](shape, strides, split)),
+		lower:   one(func(b *hlo.Builder, in []hlo.Value) hlo.Value { return b.Transpose(in[0], perm...) }),
 	}
 	f.grad = func(_ gorgonia.Nodes, _, grad *Node) gorgonia.Nodes { return gorgonia.Nodes{Transpose(grad, back...)} }
 	return f.apply(0, x)
@@ -146,6 +149,13 @@ func Concat(axis int, xs ...*Node) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   size(shape[:axis]),
 		compute: pick(dt, runConcat[float32](widths), runConcat[float64](widths)),
+		lower: one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+			same := make([]hlo.Value, len(in))
+			for i, x := range in {
+				same[i] = b.Convert(x, hlo.Join(in...))
+			}
+			return b.Concat(axis, same...)
+		}),
 	}
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		grads, from := make(gorgonia.Nodes, len(in)), 0
@@ -206,6 +216,7 @@ func Slice(x *Node, axis, from, to int) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   size(s[:axis]),
 		compute: pick(dt, runSlice[float32](p), runSlice[float64](p)),
+		lower:   one(func(b *hlo.Builder, in []hlo.Value) hlo.Value { return b.Slice(in[0], axis, from, to) }),
 	}
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		return gorgonia.Nodes{unslice(grad, in[0].Shape(), axis, from)}
@@ -225,6 +236,7 @@ func unslice(x *Node, shape tensor.Shape, axis, from int) *Node {
 		Out:     []Result{{Dtype: dt, Shape: shape}},
 		Units:   size(shape[:axis]),
 		compute: pick(dt, runUnslice[float32](p), runUnslice[float64](p)),
+		lower:   one(func(b *hlo.Builder, in []hlo.Value) hlo.Value { return b.Pad(in[0], axis, from, shape[axis]-to) }),
 	}
 	f.grad = func(_ gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		return gorgonia.Nodes{Slice(grad, axis, from, to)}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/pinch-robotics/pinch/policy/engine/hlo"
 	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 	"gorgonia.org/gorgonia"
 )
@@ -40,6 +41,7 @@ func elementwise(name string, nodes ...*Node) *Family {
 func activation(name string, kind kernel.Activation, x *Node) *Node {
 	f := elementwise(name, x)
 	f.compute = pick(x.Dtype(), runActivation[float32](kind), runActivation[float64](kind))
+	f.lower = unary(func(b *hlo.Builder, x hlo.Value) hlo.Value { return lowerActivation(b, kind, x) })
 	f.grad = func(in gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		return gorgonia.Nodes{activationGrad(name, kind, in[0], grad)}
 	}
@@ -49,6 +51,9 @@ func activation(name string, kind kernel.Activation, x *Node) *Node {
 func activationGrad(name string, kind kernel.Activation, x, grad *Node) *Node {
 	f := elementwise(name+"grad", x, grad)
 	f.compute = pick(x.Dtype(), runActivationGrad[float32](kind), runActivationGrad[float64](kind))
+	f.lower = one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
+		return b.Convert(b.Mul(lowerSlope(b, kind, b.Wide(in[0])), b.Wide(in[1])), in[0].DType)
+	})
 	return f.apply(0, x, grad)
 }
 
@@ -64,6 +69,15 @@ func affine(name string, x *Node, scale, shift float64) *Node {
 	f := elementwise(name, x)
 	f.Attrs = strconv.FormatFloat(scale, 'g', -1, 64) + "," + strconv.FormatFloat(shift, 'g', -1, 64)
 	f.compute = pick(x.Dtype(), runAffine[float32](scale, shift), runAffine[float64](scale, shift))
+	f.lower = unary(func(b *hlo.Builder, x hlo.Value) hlo.Value {
+		if scale != 1 {
+			x = b.Scale(x, scale)
+		}
+		if shift != 0 {
+			x = b.Shift(x, shift)
+		}
+		return x
+	})
 	f.grad = func(_ gorgonia.Nodes, _, grad *Node) gorgonia.Nodes {
 		if scale == 1 {
 			return gorgonia.Nodes{grad}
@@ -79,3 +93,45 @@ func runAffine[T kernel.Float](scale, shift float64) func(*Call) {
 
 // attr writes a number into a family's attributes with all its digits.
 func attr(name string, v any) string { return fmt.Sprintf("%s=%v", name, v) }
+
+// geluInner returns tanh(√(2/π)·(x + 0.044715·x³)) and x².
+func geluInner(b *hlo.Builder, x hlo.Value) (tanh, square hlo.Value) {
+	square = b.Mul(x, x)
+	inner := b.Mul(x, b.Shift(b.Scale(square, geluCubic), 1))
+	return b.Unary("tanh", b.Scale(inner, geluRoot)), square
+}
+
+// The constants of GELU's tanh form.
+const (
+	geluRoot  = 0.7978845608028654 // √(2/π)
+	geluCubic = 0.044715
+)
+
+func lowerActivation(b *hlo.Builder, kind kernel.Activation, x hlo.Value) hlo.Value {
+	switch kind {
+	case kernel.GELU:
+		t, _ := geluInner(b, x)
+		return b.Mul(b.Scale(x, 0.5), b.Shift(t, 1))
+	case kernel.SiLU:
+		return b.Mul(x, b.Unary("logistic", x))
+	default:
+		return b.Unary("tanh", x)
+	}
+}
+
+// lowerSlope is the derivative of an activation at x.
+func lowerSlope(b *hlo.Builder, kind kernel.Activation, x hlo.Value) hlo.Value {
+	switch kind {
+	case kernel.GELU: // (1 + t)/2 + x/2·(1 − t²)·√(2/π)·(1 + 3·0.044715·x²)
+		t, square := geluInner(b, x)
+		inner := b.Shift(b.Scale(square, 3*geluCubic*geluRoot), geluRoot)
+		turn := b.Shift(b.Scale(b.Mul(t, t), -1), 1)
+		return b.Scale(b.Add(b.Shift(t, 1), b.Mul(b.Mul(x, turn), inner)), 0.5)
+	case kernel.SiLU: // s·(1 + x·(1 − s))
+		s := b.Unary("logistic", x)
+		return b.Mul(s, b.Shift(b.Mul(x, b.Shift(b.Scale(s, -1), 1)), 1))
+	default:
+		t := b.Unary("tanh", x)
+		return b.Shift(b.Scale(b.Mul(t, t), -1), 1)
+	}
+}
