@@ -46,26 +46,24 @@ func entryOf(e dataset.EpisodeMeta) (sha string, segment int, out entry) {
 
 // sameDescription refuses a recording that the dataset has with another description.
 func (r *run) sameDescription(path, sha string, m meta.Recording) error {
-	now := describe(m)
-	for i := 0; ; i++ {
+	for i, x := range m.Segments {
 		old, ok := r.have[key(sha, i)]
-		if i >= len(m.Segments) {
-			if ok {
-				return fmt.Errorf("log %s: the dataset has segment %d of it, but its %s describes only %d now; %s", path, i, meta.FileName, len(m.Segments), fixDescription)
-			}
-			return nil
-		}
-		s := m.Segments[i]
-		label := m.Labels[s.LabelIdx]
-		switch {
-		case !ok:
-		case old.label != label || old.success != s.Success:
+		if label := m.Labels[x.LabelIdx]; ok && (old.label != label || old.success != x.Success) {
 			return fmt.Errorf("log %s: the dataset has segment %d as %q (success %t), its %s now says %q (success %t); %s",
-				path, i, old.label, old.success, meta.FileName, label, s.Success, fixDescription)
-		case old.description != "" && old.description != now:
+				path, i, old.label, old.success, meta.FileName, label, x.Success, fixDescription)
+		}
+	}
+	if _, ok := r.have[key(sha, len(m.Segments))]; ok {
+		return fmt.Errorf("log %s: the dataset has segment %d of it, but its %s describes only %d now; %s",
+			path, len(m.Segments), meta.FileName, len(m.Segments), fixDescription)
+	}
+	now := describe(m)
+	for i := range m.Segments {
+		if old := r.have[key(sha, i)]; old.description != "" && old.description != now {
 			return fmt.Errorf("log %s: the dataset has it with segments of other times than its %s tells now; %s", path, meta.FileName, fixDescription)
 		}
 	}
+	return nil
 }
 
 const fixDescription = "make a new dataset, delete its episodes from this one first, or restore the description"

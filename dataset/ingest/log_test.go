@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pinch-robotics/pinch/frames"
@@ -38,12 +39,17 @@ const hostOffset = int64(1_700_000_000e9)
 
 func newLog(t testing.TB, dir, name, clock string) *testLog {
 	t.Helper()
+	return newLogWith(t, dir, name, clock, rawlog.WriterOptions{})
+}
+
+func newLogWith(t testing.TB, dir, name, clock string, o rawlog.WriterOptions) *testLog {
+	t.Helper()
 	folder := filepath.Join(dir, name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(folder, name+"_0.mcap")
-	w, err := rawlog.Create(path, rawlog.WriterOptions{})
+	w, err := rawlog.Create(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,3 +258,7 @@ func (l *testLog) writeRigFrom(from, until int64, pedal bool) {
 		next[best]++
 	}
 }
+
+func metaBeside(log string) string { return filepath.Join(filepath.Dir(log), meta.FileName) }
+
+func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }

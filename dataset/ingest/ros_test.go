@@ -123,7 +123,9 @@ func yubiBag(t *testing.T, dir string, fingerRad float64) string {
 		case i%14 == 3:
 			b.tf("/tf", at(i), "quest_origin", map[string]frames.Pose{"left_hand_root": handPose("left", i*ms)})
 		case i%14 == 4:
-			b.tf("/tf", at(i), "quest_origin", map[string]frames.Pose{"right_hand_root": handPose("right", i*ms)})
+			p := handPose("right", i*ms)
+			p.Rot = p.Rot.Neg() // the same pose, written with the other sign
+			b.tf("/tf", at(i), "quest_origin", map[string]frames.Pose{"right_hand_root": p})
 		case i%10 == 5:
 			for _, side := range []string{"left", "right"} {
 				b.tf("/tf", at(i), side+"_hand_root", map[string]frames.Pose{side + "_right_finger_link": finger, side + "_left_finger_link": finger})

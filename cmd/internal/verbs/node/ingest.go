@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,6 +36,7 @@ func (o *ingestOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Task, "task", "", "the `instruction` for logs without a meta.json; each is then one episode")
 	f.StringVar(&o.MapFile, "map", "", "YAML `file` that names the topics of the rig (default: a built-in map that fits the recording)")
 	f.BoolVar(&o.Salvage, "salvage", false, "take what is left of logs that are cut or damaged")
+	f.StringVar(&o.Compat, "compat", "", "follow the rules of another `tool`, to compare with its datasets: rebake")
 	f.BoolVar(&o.JSON, "json", false, "print the report as JSON")
 	o.Log.AddFlags(f)
 }
@@ -47,6 +50,9 @@ func (o *ingestOptions) checkFlags(args []string) error {
 	}
 	if err := program.CheckCount("--workers", o.Workers, 0, 1024); err != nil {
 		return err
+	}
+	if o.Compat != "" && o.Compat != ingest.CompatRebake {
+		return program.Usage("--compat %s: the only tool is %s", o.Compat, ingest.CompatRebake)
 	}
 	o.Sources = args
 	o.Options.Codec = video.Codec(strings.ToLower(o.Codec))
@@ -99,6 +105,10 @@ func runIngest(ctx context.Context, o ingestOptions, out, progress io.Writer) er
 	for _, r := range report.Recordings {
 		for _, w := range r.Warnings {
 			fmt.Fprintf(out, "warning: %s: %s\n", r.Path, w)
+		}
+		for _, stream := range slices.Sorted(maps.Keys(r.Marks)) {
+			m := r.Marks[stream]
+			fmt.Fprintf(out, "marked: %s: %s: %d rows late, %d lost, %d repeated\n", r.Path, stream, m.Late, m.Lost, m.Repeated)
 		}
 	}
 	fmt.Fprintf(out, "%s: %d episodes and %d rows at %d Hz added, %d recordings in it already, %d failed\n",
