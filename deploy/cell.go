@@ -33,6 +33,7 @@ type ControlConfig struct {
 	ActionLatencyMS float64 `yaml:"action_latency_ms"`  // from a knot's time to the arm being there; -1: as the arm process states
 	CameraLatencyMS float64 `yaml:"camera_latency_ms"`  // real time: from capture to arrival, used only in reports
 	PostureGain     float64 `yaml:"posture_gain_per_s"` // pull of the null space toward the start posture
+	ContactRad      float64 `yaml:"contact_rad"`        // a joint pressed this far off its command makes the hands give way to where they are; 0: never
 }
 
 // SafetyConfig holds the gates. A gate that trips stops both arms, holds the grippers and waits for an acknowledgement.
@@ -63,6 +64,7 @@ func DefaultCell() Cell {
 		ArmLink: "tcp:127.0.0.1:7480",
 		Control: ControlConfig{
 			LeadMS: 400, SwitchLeadMS: 40, BlendMS: 150, StartRampMS: 250, PolicyLatencyMS: 100, ActionLatencyMS: -1, PostureGain: 0.5,
+			ContactRad: 0.008,
 		},
 		Safety: SafetyConfig{
 			TableClearanceM: 0.02, FingerClearanceM: 0.008, ArmClearanceM: 0.03,
@@ -101,6 +103,7 @@ func (c *Cell) Validate() error {
 		{"control.policy_latency_ms", c.Control.PolicyLatencyMS, 0, 10000},
 		{"control.action_latency_ms", c.Control.ActionLatencyMS, -1, 1000},
 		{"control.posture_gain_per_s", c.Control.PostureGain, 0, 10},
+		{"control.contact_rad", c.Control.ContactRad, 0, 1},
 		{"safety.arm_clearance_m", c.Safety.ArmClearanceM, 0.005, 0.5},
 		{"safety.table_clearance_m", c.Safety.TableClearanceM, 0, 0.5},
 		{"safety.finger_clearance_m", c.Safety.FingerClearanceM, -0.05, 0.5},

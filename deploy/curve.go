@@ -92,6 +92,16 @@ func newCurve(base [2]frames.Pose, baseT float64, rows []hands, poseT, fingerT, 
 	return c
 }
 
+// until is the curve up to its last knot at or before t.
+func (c *curve) until(t float64) *curve {
+	n := segment(append(c.t, math.Inf(1)), t+1e-9) + 1
+	out := &curve{t: c.t[:n], fingerT: c.fingerT, finger: c.finger}
+	for h := range c.pose {
+		out.pose[h] = c.pose[h][:n]
+	}
+	return out
+}
+
 func (c *curve) end() float64 { return c.t[len(c.t)-1] }
 
 // at gives the hands at policy time t; before the first and after the last knot they stand.

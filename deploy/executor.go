@@ -33,6 +33,7 @@ type executor struct {
 	path      *path
 	finishing bool
 	off       int // commits in a row whose hands missed their targets
+	short     int // rows of the newest chunk that can be reached, 0: all
 }
 
 // commit is one knot of both arms with where it stands in policy time.
@@ -44,16 +45,21 @@ type commit struct {
 	hands
 }
 
-// Verdicts of the executor. A rejected chunk changes nothing; a stop ends the run.
+// Verdicts of the executor. A rejected chunk changes nothing, motion that was lost ends at rest, a stop ends the run.
 var (
 	// ErrRejected marks a chunk that was refused before motion.
 	ErrRejected = errors.New("chunk rejected")
+	// errLost marks a path that the arms could not follow: it was cut, and they come to rest where they are.
+	errLost = errors.New("the arms come to rest")
 	// ErrStop marks a fault after which both arms must ramp down.
 	ErrStop = errors.New("arms must stop")
 )
 
-// missedCommits is how many knots in a row may miss their targets (joint limits, distances) before the run stops: 100 ms at 10 ms.
+// missedCommits is how many knots in a row may miss their targets (joint limits, distances) before the path is cut: 100 ms at 10 ms.
 const missedCommits = 10
+
+// minReachedRows is how many of a chunk's rows must be reachable for a part of it to be worth following.
+const minReachedRows = 3
 
 // keepNS is how much of the past the executor remembers: the oldest observation a chunk may answer, and its latency.
 const keepNS = 4e9
@@ -98,6 +104,26 @@ func (e *executor) commandedAt(t int64) hands {
 	return mix(c.hands, next.hands, float64(t-c.t)/float64(next.t-c.t))
 }
 
+// pressed is the largest angle (rad) that a joint, measured at now, is off its command: what it was told one action latency ago.
+func (e *executor) pressed(now int64, q [2]armlink.Joints) (worst float64, hand, joint int) {
+	t := now - e.latency
+	i := e.commitAt(t)
+	c, next := e.commits[i], e.commits[min(i+1, len(e.commits)-1)]
+	f := 0.0
+	if t > c.t && next.t > c.t {
+		f = float64(t-c.t) / float64(next.t-c.t)
+	}
+	for h := range q {
+		for j := range q[h] {
+			want := c.q[h][j] + f*(next.q[h][j]-c.q[h][j])
+			if d := math.Abs(q[h][j] - want); d > worst {
+				worst, hand, joint = d, h, j
+			}
+		}
+	}
+	return worst, hand, joint
+}
+
 // commitAt is the index of the last commit at or before t, 0 when all are later.
 func (e *executor) commitAt(t int64) int {
 	i := len(e.commits) - 1
@@ -115,8 +141,8 @@ func (e *executor) consumedRows(t int64) float64 {
 	return (e.policyTime(t) - e.path.origin) / e.path.rowStep
 }
 
-// takeOver lets a chunk that answers the observation at tObs take over from now on. An error wraps ErrRejected (the old motion goes on)
-// or ErrStop.
+// takeOver lets a chunk that answers the observation at tObs take over from now on, as far as its rows can be reached: e.short tells how many
+// where it is not all. An error wraps ErrRejected (the old motion goes on) or ErrStop.
 func (e *executor) takeOver(now, tObs int64, c Chunk) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
@@ -138,8 +164,13 @@ func (e *executor) takeOver(now, tObs int64, c Chunk) error {
 	if err := e.seamGate(curve, from.tau); err != nil {
 		return err
 	}
-	if err := e.reachable(curve, from, rowStep); err != nil {
+	reached, err := e.reachable(curve, from, rowStep)
+	if err != nil && reached < minReachedRows {
 		return err
+	}
+	if e.short = 0; err != nil {
+		e.short = reached
+		curve = curve.until(from.tau + float64(reached)*rowStep)
 	}
 	e.path = e.path.blend(curve, from.tau, e.ctl.BlendMS/1000, c.Rows, origin, rowStep)
 	e.commits = e.commits[:i+1]
@@ -200,15 +231,16 @@ func (e *executor) seamGate(c *curve, tau float64) error {
 	return nil
 }
 
-// reachable walks the rows that will be executed with the inverse kinematics, before anything moves.
-func (e *executor) reachable(c *curve, from commit, rowStep float64) error {
+// reachable walks the rows that will be executed with the inverse kinematics, before anything moves. It returns how many rows from the
+// switch on can be reached; the error says why not more.
+func (e *executor) reachable(c *curve, from commit, rowStep float64) (rows int, err error) {
 	q := from.q
 	const perRow = 3
 	until := math.Min(c.end(), from.tau+float64(MinRows)*rowStep)
 	for k := 1; ; k++ {
 		tau := from.tau + float64(k)*rowStep
 		if tau > until+1e-9 {
-			return nil
+			return k - 1, nil
 		}
 		want := c.at(tau)
 		var r ikResult
@@ -217,7 +249,7 @@ func (e *executor) reachable(c *curve, from commit, rowStep float64) error {
 			q = r.q
 		}
 		if !e.solver.arrived(&r) {
-			return fmt.Errorf("row %d can not be reached: %s: %w", k, e.describe(&r), ErrRejected)
+			return k - 1, fmt.Errorf("row %d can not be reached: %s: %w", k, e.describe(&r), ErrRejected)
 		}
 	}
 }
@@ -245,8 +277,33 @@ func (e *executor) finish(now int64) {
 	e.commits = e.commits[:e.switchCommit(now)+1]
 }
 
+// yieldMS is how soon hands that met something are led back, ms.
+const yieldMS = 80.0
+
+// giveWay leads the hands from the earliest moment on to where they were measured: something holds them there, and a command that runs on
+// would only press harder. The next chunk starts from there.
+func (e *executor) giveWay(now int64, measured hands) {
+	i := e.switchCommit(now)
+	from := e.commits[i]
+	measured.finger = from.finger // what the fingers hold they go on holding
+	const hold = 0.3              // s
+	c := newCurve(measured.pose, from.tau, []hands{measured}, from.tau+hold, from.tau+hold, hold)
+	e.path = e.path.blend(c, from.tau, yieldMS/1000, 0, from.tau, hold)
+	e.commits = e.commits[:i+1]
+	e.off = 0
+}
+
+// cut ends the path that the arms could not follow: the motion they really make fades to rest.
+func (e *executor) cut() {
+	n := len(e.commits)
+	last, before := e.commits[n-1], e.commits[max(n-2, 0)]
+	fade := e.ctl.StartRampMS / 1000 * last.rate
+	e.path = coasting(before.hands, before.tau, last.hands, last.tau, e.dt, fade)
+	e.off = 0
+}
+
 // extend commits knots up to the lead ahead of now. It returns the index of the first new commit. When hands keep missing their targets the
-// error wraps ErrStop.
+// path is cut and the error wraps errLost.
 func (e *executor) extend(now int64) (first int, err error) {
 	e.forget(now)
 	first = len(e.commits)
@@ -254,6 +311,7 @@ func (e *executor) extend(now int64) (first int, err error) {
 	for e.commits[len(e.commits)-1].t < until {
 		c, moved, err := e.next(e.commits[len(e.commits)-1])
 		if err != nil {
+			e.cut()
 			return first, err
 		}
 		if !moved {
@@ -283,7 +341,7 @@ func (e *executor) next(last commit) (c commit, moved bool, err error) {
 	if e.solver.arrived(&r) {
 		e.off = 0
 	} else if e.off++; e.off >= missedCommits {
-		return c, false, fmt.Errorf("%s: %w", e.describe(&r), ErrStop)
+		return c, false, fmt.Errorf("%s: %w", e.describe(&r), errLost)
 	}
 	return c, true, nil
 }

@@ -26,6 +26,8 @@ type FakeOptions struct {
 	RealTime  bool                                  // follow the host's clock instead of grants
 	Observe   func(tNS int64, cmd [2]armrt.Command) // every millisecond, on the fake's goroutine; nil: nobody
 	Inject    func(tNS int64, rt [2]*armrt.Runtime) // every millisecond, before the commands: faults for tests; nil: none
+	// Hold lets something stand in an arm's way, every millisecond: it returns where the joints of a hand really are when they would be at q.
+	Hold func(tNS int64, hand int, q armlink.Joints) armlink.Joints
 	// Greet changes the Hello on its way out: an arm process that is set up wrongly. nil: none.
 	Greet func(*armlink.Hello)
 }
@@ -223,6 +225,9 @@ func (f *Fake) tick() {
 		}
 		for j := range f.q[h] {
 			f.q[h][j] += share * (f.last[h].Q[j] - f.q[h][j])
+		}
+		if f.opts.Hold != nil {
+			f.q[h] = f.opts.Hold(f.now, h, f.q[h])
 		}
 	}
 	if f.opts.Observe != nil {

@@ -69,6 +69,20 @@ func (p *path) coast(t, fade float64) hands {
 	return o
 }
 
+// coasting is the path on the grid of step that carries the motion from before (at policy time t0) to last (at t) on, fading to rest within
+// fade seconds.
+func coasting(before hands, t0 float64, last hands, t, step, fade float64) *path {
+	p := &path{start: t0, step: t - t0, sample: []hands{before, last}}
+	if p.step <= 0 {
+		return standing(last, t, step)
+	}
+	out := &path{start: t, step: step, origin: t}
+	for i := 0; float64(i)*step < fade+step; i++ {
+		out.sample = append(out.sample, p.coast(t+float64(i)*step, fade))
+	}
+	return out
+}
+
 // smooth rises from 0 at s = 0 to 1 at s = 1 with no velocity and no acceleration at both ends: 10s³-15s⁴+6s⁵.
 func smooth(s float64) float64 { return s * s * s * (10 + s*(-15+6*s)) }
 

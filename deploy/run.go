@@ -25,7 +25,8 @@ type run struct {
 	prompt   string
 	pending  *asked
 	wantNew  bool  // ask at once, whatever is left of the chunk
-	rejects  int   // in a row
+	rejects  int   // chunks in a row that were refused or could not be followed
+	yielding int64 // until when hands that met something are left alone
 	standing int64 // when the arms came to stand without a chunk; 0: they move
 	stopping string
 	ending   bool
@@ -121,6 +122,9 @@ func (r *run) step(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if err := r.plan(ctx, now); err != nil {
+		return false, err
+	}
+	if err := r.giveWay(now, m); err != nil {
 		return false, err
 	}
 	if r.stopping != "" {
@@ -365,30 +369,58 @@ func (r *run) receive(ctx context.Context, now int64, p *asked, a answered) erro
 		return logErr
 	}
 	switch {
-	case err == nil:
-		r.res.Chunks++
-		r.rejects = 0
-		return nil
 	case errors.Is(err, ErrStop):
 		return r.stop(err.Error())
+	case err != nil:
+		return r.refuse("rejected", err)
 	}
+	r.res.Chunks++
+	r.rejects = 0
+	if r.exec.short > 0 {
+		r.res.Shortened++
+		r.wantNew = true
+		return r.event("shortened", fmt.Sprintf("only %d rows can be reached", r.exec.short))
+	}
+	return nil
+}
+
+// refuse counts a chunk that was refused, or that the arms could not follow, and asks for another; too many in a row stop the run.
+func (r *run) refuse(kind string, why error) error {
 	r.res.Rejected++
 	r.rejects++
 	r.wantNew = true
-	if err := r.event("rejected", err.Error()); err != nil {
+	if err := r.event(kind, why.Error()); err != nil {
 		return err
 	}
 	if r.rejects >= r.s.cell.Safety.RejectedChunks {
-		return r.stop(fmt.Sprintf("%d chunks rejected in a row, the last: %v", r.rejects, err))
+		return r.stop(fmt.Sprintf("%d chunks rejected in a row, the last: %v", r.rejects, why))
 	}
 	return nil
+}
+
+// giveWay leads the hands back to where they are when something holds them. It does so once for each meeting: the arms need a moment to
+// follow, and what still holds them then is met again.
+func (r *run) giveWay(now int64, m hands) error {
+	limit := r.s.cell.Control.ContactRad
+	far, hand, joint := r.exec.pressed(now, [2]armlink.Joints{r.s.arm(0).Q, r.s.arm(1).Q})
+	if limit == 0 || far < limit || now < r.yielding {
+		return nil
+	}
+	r.yielding = now + int64(ms(r.s.cell.Control.SwitchLeadMS+yieldMS)) + r.exec.latency
+	r.res.Contacts++
+	r.wantNew = true
+	r.exec.giveWay(now, m)
+	return r.event("contact", fmt.Sprintf("%s arm joint %d is pressed %.3f rad off its command; the hands give way", Hands[hand], joint+1, far))
 }
 
 // send extends the plan and sends what is new.
 func (r *run) send(now int64) error {
 	first, err := r.exec.extend(now)
-	if err != nil {
-		return r.stop(err.Error())
+	if err != nil && !r.ending {
+		err = r.refuse("lost", err)
+		if err != nil || r.stopping != "" {
+			return err
+		}
 	}
 	if err := r.s.sendSegments(r.exec.knots(first)); err != nil {
 		return err

@@ -331,7 +331,7 @@ func TestGatesStopBothArms(t *testing.T) {
 		nan    bool
 	}{
 		"incoherent chunks":   {policy: &scripted{rateHz: 30, mangle: fast}, want: "rejected in a row"},
-		"unreachable targets": {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { drift(c, 0, 0.03) }}, want: "rejected"},
+		"runs out of reach":   {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { drift(c, 0, 0.03) }}, want: "away from its path"},
 		"15 columns":          {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { *c = Chunk{16, 15, c.Data[:240]} }}, want: "15 columns"},
 		"8 rows":              {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { *c = Chunk{8, 16, c.Data[:128]} }}, want: "8 rows"},
 		"not a number":        {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { c.Data[37] = float32(math.NaN()) }}, want: "NaN"},

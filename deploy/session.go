@@ -84,6 +84,8 @@ type Result struct {
 	Duration       time.Duration
 	Chunks         int // taken over
 	Rejected       int // refused: contract, implied speed, seam gate, too late
+	Shortened      int // taken over as far as their rows can be reached
+	Contacts       int // times the hands gave way to something that held them
 	Starved        int // times the path ran out before the next chunk
 	Stalls         int // times nothing moved for Safety.StallMS
 	PolicyLatency  Latency

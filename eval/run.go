@@ -261,7 +261,7 @@ func (r *runner) afterFault(ctx context.Context, err error, log *recording) erro
 func (t *Trial) take(res deploy.Result) {
 	t.Reason = res.Reason
 	t.Seconds = res.Duration.Seconds()
-	t.Motion = Motion{res.Chunks, res.Rejected, res.Starved, res.MaxFollowing, res.MinArmDistance}
+	t.Motion = Motion{res.Chunks, res.Rejected, res.Shortened, res.Contacts, res.Starved, res.MaxFollowing, res.MinArmDistance}
 	ms := func(d interface{ Seconds() float64 }) float64 { return 1000 * d.Seconds() }
 	t.Wall = Wall{ms(res.PolicyLatency.P50), ms(res.PolicyLatency.P99), res.PolicyLatency.N}
 	switch res.Outcome {

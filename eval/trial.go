@@ -67,6 +67,8 @@ type Picture struct {
 type Motion struct {
 	Chunks         int     `json:"chunks"`
 	Rejected       int     `json:"rejected"`
+	Shortened      int     `json:"shortened"` // chunks followed as far as their rows can be reached
+	Contacts       int     `json:"contacts"`  // times the hands gave way to something that held them
 	Starved        int     `json:"starved"`
 	MaxFollowing   float64 `json:"max_following_rad"`
 	MinArmDistance float64 `json:"min_arm_distance_m"`
