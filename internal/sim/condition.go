@@ -114,7 +114,7 @@ func NewCondition(split Split, index int) Condition {
 		Roll: around(0, handTiltVary), Pitch: around(0, handTiltVary), Yaw: around(0, handYawVary), Angle: around(startAngle, startAngleVary),
 	}
 	c.Right = HandStart{
-		X: around(PickCentreX, rightVary), Y: around(PickCentreY, rightVary), Z: around(rightZ, rightVaryZ),
+		X: around(PickCentreX-rightBehind, rightVary), Y: around(PickCentreY, rightVary), Z: around(rightZ, rightVaryZ),
 		Roll: around(0, handTiltVary), Pitch: around(0, handTiltVary), Yaw: around(0, handYawVary), Angle: around(startAngle, startAngleVary),
 	}
 	return c

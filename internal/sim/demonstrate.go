@@ -17,7 +17,7 @@ func tipOf(hand frames.Pose, fingerRad float64) r3Vec {
 }
 
 // reach brings the open hand over the block, turned to its nearer faces, and down around it: a funnel, low only where the hand is
-// above the block.
+// above the block, and as high as the block is far, so that the wrist camera keeps it in view.
 func (d *Demonstrator) reach(v View, tip r3Vec, dt float64) (PedalButton, bool) {
 	d.finger[Right] = approach(d.finger[Right], openAngle, d.style.closeRate*dt)
 	// The wanted place of the tips when open; on closing they reach a little lower.
@@ -31,7 +31,7 @@ func (d *Demonstrator) reach(v View, tip r3Vec, dt float64) (PedalButton, bool) 
 	}
 	side := math.Hypot(goal.X-tip.X, goal.Y-tip.Y)
 	turn := math.Abs(wrap(yaw - handYaw(v.Hands[Right])))
-	clear := min(hoverHeight, max(3*(side-0.007), 0.25*(turn-0.10), 0))
+	clear := max(min(nearHeight, max(3*(side-0.007), 0.25*(turn-0.10))), min(hoverHeight, 1.6*(side-0.007)), 0)
 	height := tip.Z - goal.Z
 	if !d.aim.dropped && side < 0.012 && height < d.aim.dropAt {
 		d.aim.dropped = true // seen from near, the aim was wrong

@@ -89,7 +89,8 @@ type aim struct {
 // Numbers of the task's path, in metres of fingertip height and seconds.
 const (
 	graspHeight  = 0.0125 // fingertip over the table when closing, with room for the fingers' arc
-	hoverHeight  = 0.090  // over the grasp while the hand is not yet above the block
+	hoverHeight  = 0.140  // over the grasp while the hand is far from the block: from lower the wrist camera could lose it
+	nearHeight   = 0.090  // over the grasp while the hand is not yet above the block
 	liftTo       = 0.125  // block's rise that ends the lift
 	carryRise    = 0.100  // block's rise over the tray while carrying
 	pressRise    = 0.060  // block's rise at which the first subtask is done
@@ -115,10 +116,10 @@ func NewDemonstrator(cond Condition, mistakes bool) *Demonstrator {
 		d.style.pauseAfter, d.style.pauseFor = between(0.3, 0.9), between(0.15, 0.4)
 	}
 	d.aim.dropped = true
-	if rng.Float64() < 0.4 {
+	if rng.Float64() < 0.5 {
 		turn := between(-math.Pi, math.Pi)
 		s, c := math.Sincos(turn)
-		d.aim = aim{offset: scale(between(0.015, 0.035), vec(c, s, 0)), yaw: between(-0.3, 0.3), dropAt: between(0.03, hoverHeight-0.01)}
+		d.aim = aim{offset: scale(between(0.015, 0.065), vec(c, s, 0)), yaw: between(-0.4, 0.4), dropAt: between(0.03, nearHeight-0.01)}
 	}
 	if draw := rng.Float64(); mistakes && draw < 1.0/8 {
 		d.style.miss = true

@@ -27,9 +27,9 @@ type Options struct {
 	Helper   func(name string) (string, error) // path of a helper program
 }
 
-// fps is the rate of the demo's wrist cameras and of its dataset's rows. The policy's steps are 0.1 s; more pictures than two for each
-// would cost rendering time and teach it nothing new.
-const fps = 20
+// fps is the rate of the demo's wrist cameras and of its dataset's rows: the policy's steps are 0.1 s. Time is better spent on rendering
+// more demonstrations than on pictures between the steps of one.
+const fps = 10
 
 // Run runs the whole loop and prints the score table.
 func Run(ctx context.Context, o Options) error {

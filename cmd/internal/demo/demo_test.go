@@ -82,9 +82,9 @@ func TestTheScriptRunsVerbsInOrder(t *testing.T) {
 	}
 	out := o.Out
 	want := []string{
-		"pinch-sim sim handheld --json --wrist-hz 20 --rig " + out + "/rig/rig.yaml --first 0 --episodes 3",
+		"pinch-sim sim handheld --json --wrist-hz 10 --rig " + out + "/rig/rig.yaml --first 0 --episodes 3",
 		"pinch-rig record --rig rig.yaml --out " + out + "/recordings --episodes 3",
-		"pinch-node ingest " + out + "/recordings --out " + out + "/dataset --fps 20",
+		"pinch-node ingest " + out + "/recordings --out " + out + "/dataset --fps 10",
 		"pinch-node dataset check " + out + "/dataset",
 		"pinch-node train --data " + out + "/dataset --out " + out + "/policy seed=5 steps=10",
 		"pinch-rig eval task --out " + out + "/task.yaml",

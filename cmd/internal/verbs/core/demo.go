@@ -15,7 +15,7 @@ type demoOptions struct{ demo.Options }
 // AddFlags adds the flags of `pinch demo`.
 func (o *demoOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVarP(&o.Out, "out", "o", "demo-out", "the output `folder`: new, or that of an interrupted demo")
-	f.IntVar(&o.Episodes, "episodes", 80, "demonstrations to record")
+	f.IntVar(&o.Episodes, "episodes", 160, "demonstrations to record")
 	f.IntVar(&o.Trials, "trials", 15, "unseen conditions of the evaluation")
 	f.Uint64Var(&o.Seed, "seed", 1, "of training and evaluation")
 	f.StringArrayVar(&o.Train, "train", nil, "one `KEY=VALUE` of the training, for instance steps=200; may be given again")
