@@ -152,3 +152,16 @@ func ParquetFiles(root, folder string) []string {
 	sort.Strings(found)
 	return found
 }
+
+// VideoFiles lists the mp4 files under videos/, relative to the root.
+func (s *Set) VideoFiles() []string {
+	var out []string
+	found, _ := filepath.Glob(filepath.Join(s.Root, "videos", "*", "*", "*.mp4")) // the same depth in v2.1 and v3.0
+	for _, p := range found {
+		if rel, err := filepath.Rel(s.Root, p); err == nil {
+			out = append(out, filepath.ToSlash(rel))
+		}
+	}
+	sort.Strings(out)
+	return out
+}
