@@ -28,7 +28,7 @@ type Options struct {
 	Logger       *slog.Logger      // nil: silent
 	Ready        func(addr string) // called once with the address to dial, when the arm is ready; nil: nobody waits
 	Observe      func(Observation) // every control cycle, on the loop's goroutine; nil: nobody
-	now          func() time.Time  // of tests; nil: time.Now
+	Now          func() time.Time  // the host clock that stamps segments and states; nil: time.Now
 }
 
 // Observation is one control cycle as the arm process sees it.
@@ -57,8 +57,8 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.now == nil {
-		o.now = time.Now
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return o
 }

@@ -33,7 +33,7 @@ type process struct {
 func newProcess(d Driver, g *gripper, model robotmodel.Arm, o Options, m Measured) (*process, error) {
 	p := &process{opts: o, driver: d, grip: g, model: model, log: o.Logger.With("component", "arm", "arm", o.Name),
 		limits: model.Limits.Scaled(o.Velocity, o.Acceleration, o.Jerk, 0)}
-	p.clock = newClock(o.now().UnixNano())
+	p.clock = newClock(o.Now().UnixNano())
 	gripper := robotmodel.YUBI()
 	if g.hand != nil {
 		gripper.ClosedRad, gripper.OpenRad = g.hand.Range()
@@ -233,7 +233,7 @@ func (p *process) recover(ctx context.Context) error {
 	} else if err := p.rt.Recover(); err != nil {
 		return err
 	}
-	p.clock.set(p.opts.now().UnixNano())
+	p.clock.set(p.opts.Now().UnixNano())
 	p.lag = 0
 	p.log.Info("acknowledged", "was", reason)
 	return nil
@@ -246,7 +246,7 @@ func (p *process) recoverGripper(ctx context.Context) error {
 		return nil
 	}
 	p.grip.recover()
-	for end := p.opts.now().Add(time.Second); p.opts.now().Before(end); {
+	for end := p.opts.Now().Add(time.Second); p.opts.Now().Before(end); {
 		m, dead := p.driver.Next(ctx)
 		if dead != nil {
 			return dead
@@ -295,7 +295,7 @@ func (p *process) command() error {
 		p.clock.tick(armrt.Tick)
 		p.last = p.rt.Step(p.clock.armNS)
 	}
-	now := p.opts.now().UnixNano()
+	now := p.opts.Now().UnixNano()
 	if behind, ok := p.clock.follow(now, p.driver.Cycle()); !ok {
 		if mode, _ := p.rt.Mode(); mode == armlink.ModeMoving {
 			p.stop(fmt.Sprintf("the control loop was held up, or the clock was set, by %v", behind.Round(time.Millisecond)))

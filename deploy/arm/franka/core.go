@@ -180,18 +180,38 @@ func (c *Core) begin(s *fci.State) Command {
 	if s.Motion != fci.MotionJointPosition || s.Controller != fci.ControllerJointImpedance {
 		return Command{}
 	}
+	start := c.startAt(s)
 	c.gripper = math.Min(math.Max(c.gripper, c.cfg.Gripper.ClosedRad), c.cfg.Gripper.OpenRad)
-	if err := c.rt.Place(s.QD, c.gripper); err != nil {
+	if err := c.rt.Place(start, c.gripper); err != nil {
 		c.broken(err.Error())
 		c.phase = phaseFinishing
-		c.wanted = motion{q: s.QD}
-		return Command{Send: true, Q: s.QD, Finished: true}
+		c.wanted = motion{q: start}
+		return Command{Send: true, Q: start, Finished: true}
 	}
 	c.phase, c.note, c.poor = phaseRunning, "", 0
-	c.accepted, c.wanted = motion{q: s.QD}, motion{q: s.QD}
+	c.accepted, c.wanted = motion{q: start}, motion{q: start}
 	c.test = linkTest{left: c.cfg.TestTicks}
 	c.sent = s.MessageID
-	return Command{Send: true, Q: s.QD}
+	return Command{Send: true, Q: start}
+}
+
+// startAt is the desired position of the state, from which a motion has to start. Where it came as float32 it may be off by half a unit in the last
+// place, a step of 1e-4 rad/s; near an end of the range, where the arm allows no speed outward, it is taken one unit further inside.
+func (c *Core) startAt(s *fci.State) fci.Joints {
+	q := s.QD
+	if s.FloatingStateOf != 4 {
+		return q
+	}
+	const rounding = 1e-3 // rad/s
+	for j := range q {
+		if c.cfg.Limits.VelocityUp(j, q[j]) < rounding {
+			q[j] = float64(math.Nextafter32(float32(q[j]), float32(math.Inf(-1))))
+		}
+		if c.cfg.Limits.VelocityLow(j, q[j]) > -rounding {
+			q[j] = float64(math.Nextafter32(float32(q[j]), float32(math.Inf(1))))
+		}
+	}
+	return q
 }
 
 // run answers a state of the running motion.

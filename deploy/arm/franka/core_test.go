@@ -300,3 +300,28 @@ func inRange(rng *rand.Rand, l *robotmodel.Limits) (q fci.Joints) {
 	}
 	return q
 }
+
+// At the very ends of the range, where no speed outward is allowed, the rounding of version 10's states must not look like one.
+func TestStartsAtTheEnds(t *testing.T) {
+	l := robotmodel.FR3().Limits
+	for i := 0; i < 200; i++ {
+		start := robotmodel.FR3().Rest
+		for j := range start {
+			start[j] = l.QMax[j] - 0.0001*float64(i*(j+1)%7+1) - 1e-7*float64(i)
+			if i%2 == 1 {
+				start[j] = l.QMin[j] + 0.0001*float64(i*(j+1)%7+1) + 1e-7*float64(i)
+			}
+		}
+		b := newBench(t, fciserve.RobotOptions{Start: start}, 0)
+		b.move()
+		b.until(armlink.ModeIdle, 50)
+		b.ticks(20)
+		b.clean()
+		_, dq, _ := b.robot.Desired()
+		for j := range dq {
+			if math.Abs(dq[j]) > 1e-6 {
+				t.Fatalf("joint %d does not come to rest: %v", j+1, dq[j])
+			}
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package franka
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pinch-robotics/pinch/internal/wire/armlink"
+	"github.com/pinch-robotics/pinch/internal/wire/fci"
+)
+
+// silence is how long the loop waits for a state before it looks after other things.
+const silence = 20 * time.Millisecond
+
+// Report is what the loop tells the process each period.
+type Report struct {
+	TNS      int64 // of the clock that the executor sees
+	Q, DQ    fci.Joints
+	QC, DQC  fci.Joints
+	FingerC  float64
+	Mode     armlink.Mode
+	Reason   string
+	Robot    fci.RobotMode
+	Errors   fci.Errors
+	Running  bool // a motion runs
+	Judging  bool // its link is being judged
+	LinkRate float64
+}
+
+// loop answers states. One locked thread owns it; others reach it through calls and reports.
+type loop struct {
+	core    *Core
+	fd      int
+	version fci.Version
+	peer    unix.RawSockaddrInet4 // the arm; port 0 until its first state
+	armIP   [4]byte
+	period  uint64 // ms
+	log     *slog.Logger
+
+	lockStep bool
+	held     bool  // lock-step: an executor grants time
+	grant    int64 // ns
+
+	offset  int64 // executor's clock minus the arm's, ns
+	aligned bool
+
+	calls   chan func(*loop)
+	reports chan Report
+	stop    chan struct{} // closed by the process
+	done    chan struct{} // closed by the loop
+
+	state   fci.State
+	fresh   bool // state has been filled since the connection
+	arrived int64
+	timing  Timing
+	late    int // lost commands in a row
+	lost    int // Link.Lost at the last state
+	rx, alt [fci.MaxDatagram]byte
+	tx      [512]byte
+}
+
+func newLoop(fd int, period time.Duration, lockStep bool, log *slog.Logger) *loop {
+	return &loop{fd: fd, period: uint64(period / time.Millisecond), lockStep: lockStep, log: log, calls: make(chan func(*loop), 64),
+		reports: make(chan Report, 64), stop: make(chan struct{}), done: make(chan struct{})}
+}
+
+// listenUDP opens the socket that states come to, and returns its port.
+func listenUDP() (fd, port int, err error) {
+	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, 0, fmt.Errorf("open a UDP socket: %w", err)
+	}
+	tv := unix.NsecToTimeval(int64(silence))
+	err = errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv), unix.Bind(fd, &unix.SockaddrInet4{}))
+	if err == nil {
+		var sa unix.Sockaddr
+		if sa, err = unix.Getsockname(fd); err == nil {
+			return fd, sa.(*unix.SockaddrInet4).Port, nil
+		}
+	}
+	unix.Close(fd)
+	return 0, 0, fmt.Errorf("open a UDP socket: %w", err)
+}
+
+// attach tells the loop which arm is connected now. Run it on the loop or before the loop starts.
+func (l *loop) attach(v fci.Version, ip net.IP) {
+	l.version = v
+	copy(l.armIP[:], ip.To4())
+	l.peer = unix.RawSockaddrInet4{}
+	l.fresh, l.aligned = false, false
+	l.state = fci.State{}
+}
+
+// run answers states until stop is closed. priority 0: an ordinary thread.
+func (l *loop) run(priority, cpu int) {
+	defer close(l.done)
+	runtime.LockOSThread() // never unlocked: the thread ends with the loop and its priority with it
+	if priority > 0 {
+		if err := prepareThread(priority, cpu); err != nil {
+			l.log.Warn("the loop runs without real-time guarantees", "err", err)
+		}
+	}
+	quiet := 0
+	for {
+		select {
+		case <-l.stop:
+			return
+		default:
+		}
+		if l.receive() {
+			quiet = 0
+			l.hold()
+			l.answer()
+			l.account()
+		} else if quiet++; quiet == 2 && l.fresh {
+			l.core.Lost(fmt.Sprintf("no state came from the arm for %v", 2*silence))
+			l.report(true)
+		} else if quiet > 2 {
+			l.report(false)
+		}
+		l.serveCalls()
+	}
+}
+
+// serveCalls runs what the process asks for.
+func (l *loop) serveCalls() {
+	for {
+		select {
+		case f := <-l.calls:
+			f(l)
+		default:
+			return
+		}
+	}
+}
+
+// receive waits for the newest state. Raw system calls keep the runtime's scheduler out of the way: the thread sleeps in the kernel and goes on
+// where it was.
+func (l *loop) receive() bool {
+	n, ok := l.recv(l.rx[:], 0)
+	if !ok || !l.take(l.rx[:n]) {
+		return false
+	}
+	for { // states that queued up behind it
+		n, ok := l.recv(l.alt[:], unix.MSG_DONTWAIT)
+		if !ok {
+			return true
+		}
+		if len(l.alt[:n]) >= 8 && binary.LittleEndian.Uint64(l.alt[:]) > l.state.MessageID {
+			l.take(l.alt[:n])
+		}
+	}
+}
+
+// take decodes a datagram; older states and foreign bytes are left.
+func (l *loop) take(b []byte) bool {
+	if len(b) < 8 || (l.fresh && binary.LittleEndian.Uint64(b) <= l.state.MessageID) {
+		return false
+	}
+	if err := fci.DecodeState(l.version, b, &l.state); err != nil {
+		if l.fresh {
+			l.core.Lost(err.Error())
+		}
+		return false
+	}
+	l.fresh = true
+	now := time.Now().UnixNano()
+	if l.arrived != 0 {
+		l.timing.Gap.add(time.Duration(now - l.arrived))
+	}
+	l.arrived = now
+	l.align(now)
+	return true
+}
+
+// recv reads one datagram of the arm.
+func (l *loop) recv(b []byte, flags uintptr) (int, bool) {
+	var from unix.RawSockaddrInet4
+	size := uint32(unix.SizeofSockaddrInet4)
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags,
+			uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&size)))
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno != 0 || from.Addr != l.armIP:
+			return 0, false
+		}
+		l.peer = from
+		return int(n), true
+	}
+}
+
+// align keeps the executor's clock, which is this machine's, beside the arm's; a path under way is stretched by at most a thousandth.
+func (l *loop) align(now int64) {
+	if l.lockStep {
+		return
+	}
+	diff := now - int64(l.state.MessageID)*tickNS - l.offset
+	const jump = 50 * tickNS
+	switch {
+	case !l.aligned || diff > jump || diff < -jump:
+		if mode, _ := l.core.Mode(); l.aligned && mode == armlink.ModeMoving {
+			l.core.Stop(fmt.Sprintf("the loop was held up, or the clock was set, by %v", time.Duration(diff)))
+		}
+		if l.aligned && diff < 0 {
+			return // time never runs back
+		}
+		l.offset += diff
+		l.aligned = true
+	default:
+		l.offset += min(max(diff/64, -tickNS/1000), tickNS/1000)
+	}
+}
+
+// hold waits in lock-step until the executor lets time pass.
+func (l *loop) hold() {
+	for l.lockStep && l.held && int64(l.state.MessageID+1)*tickNS > l.grant {
+		select {
+		case f := <-l.calls:
+			f(l)
+		case <-l.stop:
+			return
+		}
+	}
+}
+
+// answer is the part that must not wait.
+func (l *loop) answer() {
+	cmd := l.core.State(&l.state)
+	if !cmd.Send {
+		if !l.lockStep {
+			return
+		}
+		cmd.Q = l.state.QD // no motion runs: the answer only lets a simulated arm's time pass
+	}
+	b := fci.EncodeJointPosition(l.version, l.tx[:], l.state.MessageID, &cmd.Q, cmd.Finished)
+	_, _, _ = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0,
+		uintptr(unsafe.Pointer(&l.peer)), unix.SizeofSockaddrInet4)
+	l.timing.Answer.add(time.Duration(time.Now().UnixNano() - l.arrived))
+}
+
+// account follows the answer: counting and reporting.
+func (l *loop) account() {
+	if lost := l.core.Stats.Lost; lost > l.lost {
+		l.late += lost - l.lost
+		l.lost = lost
+		l.timing.LongestLate = max(l.timing.LongestLate, l.late)
+	} else {
+		l.late = 0
+	}
+	end := l.lockStep && l.held && int64(l.state.MessageID)*tickNS >= l.grant
+	if l.state.MessageID%l.period == 0 || end {
+		l.report(l.lockStep && l.held)
+	}
+}
+
+// report tells the process; must waits for room, which only lock-step may.
+func (l *loop) report(must bool) {
+	r := Report{TNS: int64(l.state.MessageID)*tickNS + l.offset, Q: l.state.Q, DQ: l.state.DQ, Robot: l.state.Mode, Errors: l.state.Errors | l.state.LastErrors,
+		Running: l.core.phase == phaseRunning, Judging: l.core.phase == phaseRunning && l.core.test.left > 0, LinkRate: l.state.SuccessRate}
+	r.QC, r.DQC, r.FingerC = l.core.Commanded()
+	r.Mode, r.Reason = l.core.Mode()
+	if must {
+		select {
+		case l.reports <- r:
+		case <-l.stop:
+		}
+		return
+	}
+	select {
+	case l.reports <- r:
+	default:
+	}
+}
+
+// nowNS is the executor's clock at the newest state.
+func (l *loop) nowNS() int64 { return int64(l.state.MessageID)*tickNS + l.offset }
