@@ -121,7 +121,7 @@ func (l *loop) run(priority, cpu int) {
 			l.account()
 		} else if quiet++; quiet == 2 && l.fresh {
 			l.core.Lost(fmt.Sprintf("no state came from the arm for %v", 2*silence))
-			l.report(true)
+			l.report(false)
 		} else if quiet > 2 {
 			l.report(false)
 		}
@@ -268,12 +268,15 @@ func (l *loop) report(must bool) {
 		Running: l.core.phase == phaseRunning, Judging: l.core.phase == phaseRunning && l.core.test.left > 0, LinkRate: l.state.SuccessRate}
 	r.QC, r.DQC, r.FingerC = l.core.Commanded()
 	r.Mode, r.Reason = l.core.Mode()
-	if must {
+	for must {
 		select {
 		case l.reports <- r:
+			return
+		case f := <-l.calls: // whoever reads the reports may be waiting for a call
+			f(l)
 		case <-l.stop:
+			return
 		}
-		return
 	}
 	select {
 	case l.reports <- r:

@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 		Peaks:   u.Peaks,
 		Refused: func() []string { return refused(u) },
 		// servoj lags by its lookahead time; stopj brakes 0.5 rad/s with 4 rad/s², 0.031 rad, after the lookahead has caught up with the target.
-		Lag: 0.05, Coast: 0.08, Accel: 40,
+		Lag: 0.03, Coast: 0.04, Accel: 40,
 	})
 }
 

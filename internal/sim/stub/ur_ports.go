@@ -14,7 +14,7 @@ import (
 // outputs and inputs of RTDE that the controller has, with their types. Source: RTDE guide, field names.
 var (
 	urOutputs = fields("DOUBLE timestamp target_speed_fraction speed_scaling momentum actual_main_voltage actual_robot_voltage actual_robot_current actual_momentum actual_execution_time tcp_force_scalar actual_tool_accelerometer_x standard_analog_input0 standard_analog_input1 standard_analog_output0 standard_analog_output1 io_current tool_analog_input0 tool_analog_input1 tool_output_current",
-		"VECTOR6D target_q target_qd target_qdd target_current target_moment actual_q actual_qd actual_current actual_current_as_torque joint_control_output actual_TCP_pose actual_TCP_speed actual_TCP_force target_TCP_pose target_TCP_speed joint_temperatures actual_joint_voltage ft_raw_wrench tcp_offset",
+		"VECTOR6D target_q target_qd target_qdd target_current target_moment actual_q actual_qd actual_current actual_current_as_torque joint_control_output actual_TCP_pose actual_TCP_speed actual_TCP_force target_TCP_pose target_TCP_speed joint_temperatures actual_joint_voltage ft_raw_wrench tcp_offset payload_inertia",
 		"VECTOR3D actual_tool_accelerometer payload_cog",
 		"UINT64 actual_digital_input_bits actual_digital_output_bits", "INT32 robot_mode safety_mode safety_status",
 		"UINT32 runtime_state robot_status_bits safety_status_bits output_bit_registers0_to_31 output_bit_registers32_to_63",
@@ -114,7 +114,7 @@ func (u *UR) rtdeAnswer(r *rtdeConn, k rtde.Kind, p []byte) []byte {
 			return []byte{0}
 		}
 		r.every = int64(math.Round(500 / hz))
-		r.names = strings.Split(string(p[8:]), ",")
+		r.names = strings.Split(strings.TrimSuffix(string(p[8:]), ","), ",") // controllers let a last comma pass
 		words := []string{}
 		r.types = nil
 		for _, n := range r.names {
@@ -127,7 +127,7 @@ func (u *UR) rtdeAnswer(r *rtdeConn, k rtde.Kind, p []byte) []byte {
 		}
 		return append([]byte{1}, strings.Join(words, ",")...)
 	case rtde.SetupInputs:
-		return u.setupInputs(r, strings.Split(string(p), ","))
+		return u.setupInputs(r, strings.Split(strings.TrimSuffix(string(p), ","), ","))
 	case rtde.Start, rtde.Pause:
 		r.on = k == rtde.Start
 		if r.on {
