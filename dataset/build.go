@@ -33,6 +33,7 @@ type built struct {
 	tasks  []string
 	stats  map[string]Stats
 	extra  []extraColumn
+	videos map[string]contentSum // hash of each camera's coded pictures
 }
 
 // build checks the episode and stages its file set in the order of publication.
@@ -57,6 +58,9 @@ func (w *Writer) build(ctx context.Context, ep Episode) (*built, error) {
 		return nil, err
 	}
 	columns := w.columns(ep, taskIndex)
+	if err := w.hashContent(b, ep, taskIndex); err != nil {
+		return nil, err
+	}
 	for i, f := range w.nonVideo() {
 		if f.DType.Numeric() {
 			values, _ := convertTo[float64](columns[i].Values)
@@ -67,6 +71,28 @@ func (w *Writer) build(ctx context.Context, ep Episode) (*built, error) {
 		return nil, err
 	}
 	return b, ctx.Err()
+}
+
+// hashContent sums up the hashes of the episode's features.
+func (w *Writer) hashContent(b *built, ep Episode, taskIndex []int64) error {
+	if !w.content {
+		return nil
+	}
+	all, err := tasksSum(taskIndex)
+	if err != nil {
+		return err
+	}
+	for _, f := range w.userFeatures() {
+		s, ok := b.videos[f.Name]
+		if !ok {
+			if s, err = valuesSum(f, ep.Columns[f.Name]); err != nil {
+				return fmt.Errorf("hash feature %q: %w", f.Name, err)
+			}
+		}
+		all = all.plus(s)
+	}
+	b.meta.content = all.encode(b.info.Features)
+	return nil
 }
 
 // nonVideo lists the features that are columns of the data files.
@@ -212,8 +238,12 @@ func (w *Writer) stageVideos(ctx context.Context, b *built, ep Episode) error {
 	if err != nil {
 		return err
 	}
+	b.videos = map[string]contentSum{}
 	for i, f := range b.info.Features {
 		if f.DType == Video {
+			if b.videos[f.Name], err = videoSum(f, ep.Videos[f.Name], 0, ep.Length); err != nil {
+				return fmt.Errorf("hash video %q: %w", f.Name, err)
+			}
 			b.meta.Stats[f.Name] = stats[i]
 			if err := w.stageVideo(b, f.Name, ep.Videos[f.Name]); err != nil {
 				return err
@@ -363,7 +393,7 @@ func (w *Writer) stageTables(b *built, data []pq.Column, newTasks bool) error {
 	if err := table(b.meta.DataPath, b.meta.Length, data, map[string]string{"huggingface": hf}); err != nil {
 		return err
 	}
-	if err := table(b.meta.meta.path(episodesPath, ""), 1, b.episodeColumns(), nil); err != nil {
+	if err := table(b.meta.meta.path(episodesPath, ""), 1, episodesTable(b.info.Features, []EpisodeMeta{b.meta}, b.extra, w.content), nil); err != nil {
 		return err
 	}
 	if newTasks {

@@ -18,6 +18,8 @@ const (
 	stageDir   = workDir + "/stage"
 	scratchDir = workDir + "/scratch"
 	lockFile   = workDir + "/lock"
+	nextDir    = workDir + "/next" // a whole dataset on its way in, see Rebuild
+	oldDir     = workDir + "/old"
 	commitLog  = workDir + "/commit.json"
 	abortLog   = workDir + "/abort.json"
 )
@@ -29,9 +31,13 @@ type move struct {
 	Old  string `json:"old,omitempty"`
 }
 
-// change is a set of staged files on the way into the dataset, in the order in which they move.
+// change is a set of staged files on the way into the dataset, in the order in which they move. A change that replaces whole folders
+// lists them in Swap instead: each goes from nextDir to its place, what was there to oldDir; one that is not in nextDir any more has
+// arrived, and one listed in Gone only leaves.
 type change struct {
-	Moves []move `json:"moves"`
+	Moves []move   `json:"moves"`
+	Swap  []string `json:"swap,omitempty"`
+	Gone  []string `json:"gone,omitempty"`
 	d     disk
 }
 
@@ -88,6 +94,83 @@ func (c *change) publish() error {
 		return errors.Join(err, errUndecided, e)
 	}
 	return err
+}
+
+// publishSwap replaces folders. Everything in nextDir must be on disk. A fault after the log is written leaves the change to the
+// next opening: it is undecided, never half.
+func (c *change) publishSwap() error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	tmp := workDir + "/commit.tmp"
+	if err := c.d.writeBytes(tmp, b); err != nil {
+		return err
+	}
+	if err := c.d.rename(tmp, commitLog); err != nil {
+		return err
+	}
+	if err := c.d.syncDir(workDir); err != nil {
+		return errors.Join(err, errUndecided)
+	}
+	if err := c.finishSwap(); err != nil {
+		return errors.Join(err, errUndecided)
+	}
+	return nil
+}
+
+// finishSwap moves the folders that have not moved yet, removes the log and then what was replaced.
+func (c *change) finishSwap() error {
+	if err := c.d.mkdir(oldDir); err != nil {
+		return err
+	}
+	if err := c.d.syncDir(workDir); err != nil {
+		return err
+	}
+	for _, name := range c.Gone {
+		if c.d.exists(name) && !c.d.exists(oldDir+"/"+name) {
+			if err := c.d.rename(name, oldDir+"/"+name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range c.Swap {
+		if err := c.swap(name); err != nil {
+			return err
+		}
+	}
+	if err := c.syncAll([]string{nextDir, oldDir, workDir}); err != nil {
+		return err
+	}
+	if err := c.d.remove(commitLog); err != nil {
+		return err
+	}
+	if err := c.d.syncDir(workDir); err != nil { // before the old folders go, or the log could come back without them
+		return err
+	}
+	return errors.Join(c.d.remove(oldDir), c.d.remove(nextDir))
+}
+
+func (c *change) swap(name string) error {
+	next, old := nextDir+"/"+name, oldDir+"/"+name
+	if !c.d.exists(next) {
+		if !c.d.exists(name) {
+			return fmt.Errorf("finish an interrupted edit: both %s and %s are gone", c.d.abs(next), c.d.abs(name))
+		}
+		return nil
+	}
+	if c.d.exists(name) {
+		if err := c.d.rename(name, old); err != nil {
+			return err
+		}
+		if err := c.syncAll([]string{oldDir}); err != nil { // two folders never compete for a name
+			return err
+		}
+	}
+	if err := c.d.rename(next, name); err != nil {
+		return err
+	}
+	return c.syncAll([]string{nextDir})
 }
 
 // redo moves every staged file that has not moved yet and syncs the folders.
@@ -159,6 +242,11 @@ func (d disk) recover() (did string, err error) {
 	}
 	if c, err := d.readChange(commitLog); err != nil {
 		return "", err
+	} else if c != nil && len(c.Swap) > 0 {
+		if err := c.finishSwap(); err != nil {
+			return "", err
+		}
+		did = "finished an edit that was interrupted"
 	} else if c != nil {
 		if err := c.redo(); err != nil {
 			return "", err
@@ -168,7 +256,7 @@ func (d disk) recover() (did string, err error) {
 		}
 		did = "finished a save that was interrupted"
 	}
-	for _, dir := range []string{stageDir, scratchDir} {
+	for _, dir := range []string{stageDir, scratchDir, oldDir} {
 		if left, _ := os.ReadDir(d.abs(dir)); len(left) > 0 && did == "" {
 			did = "removed working files of an unfinished episode"
 		}
@@ -177,6 +265,27 @@ func (d disk) recover() (did string, err error) {
 		}
 	}
 	return did, d.mkdir(scratchDir)
+}
+
+// recoverIfNeeded finishes or undoes a change that a crash interrupted. A dataset whose lock is held has a writer at work: it is left
+// alone.
+func recoverIfNeeded(root string) error {
+	d := disk{root: root}
+	if !d.exists(commitLog) && !d.exists(abortLog) {
+		return nil
+	}
+	lock, err := d.lock()
+	if errors.Is(err, ErrLocked) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("a change was interrupted and can not be finished: %w", err)
+	}
+	defer lock.Close()
+	if _, err := d.recover(); err != nil {
+		return fmt.Errorf("finish a change that was interrupted: %w", err)
+	}
+	return d.remove(workDir)
 }
 
 func (d disk) readChange(log string) (*change, error) {
@@ -194,6 +303,11 @@ func (d disk) readChange(log string) (*change, error) {
 	for _, m := range c.Moves {
 		if !inside(m.From) || !inside(m.To) || m.Old != "" && !inside(m.Old) {
 			return nil, fmt.Errorf("redo log %s names a file outside the dataset", d.abs(log))
+		}
+	}
+	for _, name := range append(c.Swap, c.Gone...) {
+		if !inside(name) || name == "." {
+			return nil, fmt.Errorf("redo log %s names a folder outside the dataset", d.abs(log))
 		}
 	}
 	return c, nil

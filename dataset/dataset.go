@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/pinch-robotics/pinch/dataset/internal/pq"
@@ -23,13 +24,14 @@ type EpisodeMeta struct {
 	DataPath string
 	// Videos by feature name.
 	Videos map[string]VideoSpan
-	// Stats by feature name; nil where the file has none.
+	// Stats by feature name where the file has them (v2.1); those of a v3.0 dataset are read by Dataset.EpisodeStats.
 	Stats map[string]Stats
 	// Extra columns of meta/episodes that the format does not define: string, bool, int64, float64 or []string.
 	Extra map[string]any
 
-	data fileIndex // v3.0: where the row's files stand
-	meta fileIndex
+	data    fileIndex // v3.0: where the row's files stand
+	meta    fileIndex
+	content string // content hash as stored, empty when there is none
 }
 
 // VideoSpan is the part of an mp4 that belongs to one episode.
@@ -63,12 +65,14 @@ func (f fileIndex) path(template, camera string) string {
 	return expand(template, map[string]any{"chunk_index": f.chunk, "file_index": f.file, "video_key": camera})
 }
 
-// Dataset is a dataset open for reading. Opening reads only meta/; the other files are opened when asked for, so an
-// incomplete copy can be read as far as it goes. Safe for concurrent use.
+// Dataset is a dataset open for reading. Opening reads only meta/, and of the episode table only the columns that place the
+// episodes; the other files are opened when asked for, so an incomplete copy can be read as far as it goes. Safe for concurrent use.
 type Dataset struct {
 	root     string
 	info     Info
-	episodes []EpisodeMeta
+	table    *table        // v3.0
+	once     sync.Once     // fills episodes from table
+	episodes []EpisodeMeta // v2.1, and whoever asks for all
 	tasks    []string
 	stats    map[string]Stats
 
@@ -77,8 +81,17 @@ type Dataset struct {
 	order []string
 }
 
-// Open reads the metadata of the v3.0 or v2.1 dataset at root.
+// Open reads the metadata of the v3.0 or v2.1 dataset at root. A change that a crash interrupted is finished or undone first,
+// unless a writer is at work.
 func Open(root string) (*Dataset, error) {
+	if err := recoverIfNeeded(root); err != nil {
+		return nil, fmt.Errorf("open dataset %s: %w", root, err)
+	}
+	return openAsItIs(root)
+}
+
+// openAsItIs is Open for whoever holds the lock.
+func openAsItIs(root string) (*Dataset, error) {
 	info, err := readInfo(root)
 	if err != nil {
 		return nil, err
@@ -105,7 +118,7 @@ func (d *Dataset) readV30() (err error) {
 	if d.info.TotalEpisodes == 0 {
 		return nil // an empty dataset has no episode files, which is valid
 	}
-	d.episodes, err = readEpisodes(d.root, d.info)
+	d.table, err = readTable(d.root, d.info)
 	return err
 }
 
@@ -121,11 +134,25 @@ func (d *Dataset) Features() []Feature { return d.info.Features }
 // Feature returns one feature; the error lists the names there are.
 func (d *Dataset) Feature(name string) (Feature, error) { return findFeature(d.info.Features, name) }
 
-// Episodes returns the episode table, in order of index. The caller must not change it.
-func (d *Dataset) Episodes() []EpisodeMeta { return d.episodes }
+// Episodes returns the episode table, in order of index. The caller must not change it. It takes about a kilobyte for each
+// episode: All, NumEpisodes, Length and Locate need no more than the table itself.
+func (d *Dataset) Episodes() []EpisodeMeta {
+	d.once.Do(func() {
+		if d.table != nil {
+			d.episodes = slices.Collect(d.All())
+		}
+	})
+	return d.episodes
+}
 
 // Episode returns the row of one episode.
 func (d *Dataset) Episode(index int) (EpisodeMeta, error) {
+	if d.table != nil {
+		if row := d.table.row(index); row >= 0 {
+			return d.table.meta(row)
+		}
+		return EpisodeMeta{}, d.noEpisode(index)
+	}
 	if index >= 0 && index < len(d.episodes) && d.episodes[index].Index == index {
 		return d.episodes[index], nil
 	}
@@ -134,7 +161,11 @@ func (d *Dataset) Episode(index int) (EpisodeMeta, error) {
 			return e, nil
 		}
 	}
-	return EpisodeMeta{}, fmt.Errorf("dataset %s has no episode %d; it lists %d", d.root, index, len(d.episodes))
+	return EpisodeMeta{}, d.noEpisode(index)
+}
+
+func (d *Dataset) noEpisode(index int) error {
+	return fmt.Errorf("dataset %s has no episode %d; it lists %d", d.root, index, d.NumEpisodes())
 }
 
 // Tasks returns the instruction texts; task_index points into it.
@@ -146,6 +177,10 @@ func (d *Dataset) Missing(episode int) []string {
 	if err != nil {
 		return nil
 	}
+	return d.missing(e)
+}
+
+func (d *Dataset) missing(e EpisodeMeta) []string {
 	paths := []string{e.DataPath}
 	for _, c := range d.info.cameras() {
 		paths = append(paths, e.Videos[c.Name].Path)
@@ -279,22 +314,42 @@ func ReadColumn[T Element](d *Dataset, name string, episode int) ([]T, error) {
 	return out, nil
 }
 
-// readValues reads the rows of one episode in the type the file has, checked against the feature's shape.
-func (d *Dataset) readValues(f Feature, episode int) (any, error) {
-	e, err := d.Episode(episode)
-	if err != nil {
-		return nil, err
+// rowsOf finds the file and the rows in it of an episode.
+func (d *Dataset) rowsOf(episode int) (e EpisodeMeta, file *dataFile, span [2]int, err error) {
+	if e, err = d.Episode(episode); err != nil {
+		return e, nil, span, err
 	}
-	file, err := d.open(e.DataPath)
-	if err != nil {
-		return nil, fmt.Errorf("read episode %d: %w", episode, err)
+	if file, err = d.open(e.DataPath); err != nil {
+		return e, nil, span, fmt.Errorf("read episode %d: %w", episode, err)
 	}
 	span, ok := file.spans[episode]
 	if !ok {
-		return nil, fmt.Errorf("read episode %d: %s has no rows of it", episode, filepath.Join(d.root, e.DataPath))
+		return e, nil, span, fmt.Errorf("read episode %d: %s has no rows of it", episode, filepath.Join(d.root, e.DataPath))
 	}
 	if n := span[1] - span[0]; n != e.Length {
-		return nil, fmt.Errorf("read episode %d: %s has %d rows of it, the metadata says %d", episode, filepath.Join(d.root, e.DataPath), n, e.Length)
+		return e, nil, span, fmt.Errorf("read episode %d: %s has %d rows of it, the metadata says %d", episode, filepath.Join(d.root, e.DataPath), n, e.Length)
+	}
+	return e, file, span, nil
+}
+
+// readPictures reads the encoded pictures of an image feature.
+func (d *Dataset) readPictures(f Feature, episode int) (pq.Pictures, error) {
+	_, file, span, err := d.rowsOf(episode)
+	if err != nil {
+		return pq.Pictures{}, err
+	}
+	p, err := file.ReadPictures(f.Name, span[0], span[1])
+	if err != nil {
+		return p, fmt.Errorf("read episode %d: %w", episode, err)
+	}
+	return p, nil
+}
+
+// readValues reads the rows of one episode in the type the file has, checked against the feature's shape.
+func (d *Dataset) readValues(f Feature, episode int) (any, error) {
+	e, file, span, err := d.rowsOf(episode)
+	if err != nil {
+		return nil, err
 	}
 	column, err := file.Read(f.Name, span[0], span[1])
 	if err != nil {

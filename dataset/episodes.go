@@ -70,6 +70,17 @@ func (c *columns) ints(name string) []int {
 	if c.err != nil {
 		return nil
 	}
+	if whole, ok := d.Values.([]int64); ok && len(whole) == c.f.Rows() {
+		out := make([]int, len(whole))
+		for i, x := range whole {
+			if x < 0 || x > 1<<52 {
+				c.err = fmt.Errorf("column %q is %d in row %d, want a whole number of at least 0", name, x, i)
+				return nil
+			}
+			out[i] = int(x)
+		}
+		return out
+	}
 	out := make([]int, c.f.Rows())
 	v, ok := convertTo[float64](d.Values)
 	if !ok || len(v) != len(out) {
@@ -179,7 +190,7 @@ func readRest(c *columns, out []EpisodeMeta) error {
 
 func isEpisodeColumn(name string) bool {
 	switch name {
-	case "episode_index", "tasks", "length", "data/chunk_index", "data/file_index", "dataset_from_index", "dataset_to_index":
+	case "episode_index", "tasks", "length", "data/chunk_index", "data/file_index", "dataset_from_index", "dataset_to_index", contentColumn:
 		return true
 	}
 	return strings.HasPrefix(name, "videos/")
@@ -187,12 +198,17 @@ func isEpisodeColumn(name string) bool {
 
 // readStatColumn reads "stats/<feature>/<part>". Broken or null statistics stay nil: the validator reports them.
 func readStatColumn(c *columns, name string, out []EpisodeMeta) {
+	readStatRows(c.f, name, 0, c.f.Rows(), mapSlice(out, func(e EpisodeMeta) map[string]Stats { return e.Stats }))
+}
+
+// readStatRows reads one such column for rows [lo, hi) into out.
+func readStatRows(f *pq.File, name string, lo, hi int, out []map[string]Stats) {
 	at := strings.LastIndexByte(name, '/')
 	if at <= len("stats/") {
 		return
 	}
 	feature, part := name[len("stats/"):at], name[at+1:]
-	d, err := c.f.Read(name, 0, c.f.Rows())
+	d, err := f.Read(name, lo, hi)
 	if err != nil || len(d.Null) > 0 {
 		return
 	}
@@ -202,13 +218,13 @@ func readStatColumn(c *columns, name string, out []EpisodeMeta) {
 	}
 	for r := range out {
 		row := v[d.Starts[r]:d.Starts[r+1]]
-		s := out[r].Stats[feature]
+		s := out[r][feature]
 		if part == "count" && len(row) > 0 {
 			s.Count = int64(row[0])
 		} else if p := s.part(part); p != nil {
 			*p = row
 		}
-		out[r].Stats[feature] = s
+		out[r][feature] = s
 	}
 }
 

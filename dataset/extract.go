@@ -105,7 +105,7 @@ func (x *extractor) copyAll(ctx context.Context, progress func(done, total int))
 // choose verifies the wanted episodes, or lists the present ones.
 func (d *Dataset) choose(episodes []int) ([]int, error) {
 	if episodes == nil {
-		for _, e := range d.episodes {
+		for e := range d.All() {
 			if d.HasFiles(e.Index) {
 				episodes = append(episodes, e.Index)
 			}

@@ -95,36 +95,64 @@ func meanStd(v []float64) (mean, std float64) {
 	return mean, math.Sqrt(sum / float64(len(v)))
 }
 
+// complete reports whether every part has dim elements.
+func (s *Stats) complete(dim int) bool {
+	if s.Count < 1 {
+		return false
+	}
+	for _, name := range statNames {
+		if p := s.part(name); p != nil && len(*p) != dim {
+			return false
+		}
+	}
+	return true
+}
+
+func (s Stats) clone() Stats {
+	out := Stats{Count: s.Count}
+	for _, name := range statNames {
+		if p := s.part(name); p != nil {
+			*out.part(name) = slices.Clone(*p)
+		}
+	}
+	return out
+}
+
 // merge adds the statistics of more rows: exact for min, max, mean, std and count. Quantiles become the envelope (lowest
 // up to the median, highest above it), as LeRobot merges them; Writer.Close replaces them by the quantiles of all rows.
 func merge(a, b Stats) Stats {
 	if a.Count == 0 {
 		return b
 	}
-	n, m := float64(a.Count), float64(b.Count)
-	out := Stats{Count: a.Count + b.Count}
-	for d := range a.Mean {
-		delta := b.Mean[d] - a.Mean[d]
-		variance := (n*a.Std[d]*a.Std[d] + m*b.Std[d]*b.Std[d] + delta*delta*n*m/(n+m)) / (n + m)
-		out.Min = append(out.Min, math.Min(a.Min[d], b.Min[d]))
-		out.Max = append(out.Max, math.Max(a.Max[d], b.Max[d]))
-		out.Mean = append(out.Mean, a.Mean[d]+delta*m/(n+m))
-		out.Std = append(out.Std, math.Sqrt(variance))
+	out := a.clone()
+	out.merge(b)
+	return out
+}
+
+// merge is merge in place.
+func (s *Stats) merge(b Stats) {
+	n, m := float64(s.Count), float64(b.Count)
+	s.Count += b.Count
+	for d := range s.Mean {
+		delta := b.Mean[d] - s.Mean[d]
+		s.Std[d] = math.Sqrt((n*s.Std[d]*s.Std[d] + m*b.Std[d]*b.Std[d] + delta*delta*n*m/(n+m)) / (n + m))
+		s.Min[d], s.Max[d] = math.Min(s.Min[d], b.Min[d]), math.Max(s.Max[d], b.Max[d])
+		s.Mean[d] += delta * m / (n + m)
 	}
-	qa, qb, qo := a.quantiles(), b.quantiles(), out.quantiles()
-	for i := range qo {
-		if len(*qa[i]) != len(a.Mean) || len(*qb[i]) != len(a.Mean) {
+	qs, qb := s.quantiles(), b.quantiles()
+	for i := range qs {
+		if len(*qs[i]) != len(s.Mean) || len(*qb[i]) != len(s.Mean) {
+			*qs[i] = nil
 			continue
 		}
-		for d := range a.Mean {
-			pick := math.Min
+		for d := range s.Mean {
 			if i > 2 {
-				pick = math.Max
+				(*qs[i])[d] = math.Max((*qs[i])[d], (*qb[i])[d])
+			} else {
+				(*qs[i])[d] = math.Min((*qs[i])[d], (*qb[i])[d])
 			}
-			*qo[i] = append(*qo[i], pick((*qa[i])[d], (*qb[i])[d]))
 		}
 	}
-	return out
 }
 
 // statShape is the nesting in which LeRobot stores the vectors of a feature's statistics: {n} for numbers, {n,1,1} for

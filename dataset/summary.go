@@ -56,10 +56,10 @@ func Summarize(root string) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Summary{Root: root, Version: d.info.CodebaseVersion, Robot: d.info.RobotType, FPS: d.info.FPS, Episodes: len(d.episodes)}
+	s := &Summary{Root: root, Version: d.info.CodebaseVersion, Robot: d.info.RobotType, FPS: d.info.FPS, Episodes: d.NumEpisodes()}
 	var lengths []int
 	used := map[string]int{}
-	for _, e := range d.episodes {
+	for e := range d.All() {
 		s.Frames += e.Length
 		lengths = append(lengths, e.Length)
 		if d.HasFiles(e.Index) {

@@ -70,62 +70,105 @@ func (b *built) setExtra(extra map[string]any, fixed bool) error {
 	return nil
 }
 
-// episodeColumns is the one-row table of the episode, in LeRobot's order.
-func (b *built) episodeColumns() []pq.Column {
-	e := b.meta
+// episodesTable is the table of some episodes, in LeRobot's order. Their Stats must be complete.
+func episodesTable(features []Feature, rows []EpisodeMeta, extra []extraColumn, content bool) []pq.Column {
 	var out []pq.Column
-	whole := func(name string, v int) { out = append(out, pq.Column{Name: name, Values: []int64{int64(v)}}) }
-	list := func(name string, v []string) {
-		out = append(out, pq.Column{Name: name, Shape: []int{len(v)}, Values: v})
+	whole := func(name string, v func(EpisodeMeta) int) {
+		out = append(out, pq.Column{Name: name, Values: mapSlice(rows, func(e EpisodeMeta) int64 { return int64(v(e)) })})
 	}
-	real := func(name string, v float64) { out = append(out, pq.Column{Name: name, Values: []float64{v}}) }
-	whole("episode_index", e.Index)
-	list("tasks", e.Tasks)
-	whole("length", e.Length)
-	whole("data/chunk_index", e.data.chunk)
-	whole("data/file_index", e.data.file)
-	whole("dataset_from_index", e.FromIndex)
-	whole("dataset_to_index", e.FromIndex+e.Length)
-	for _, f := range b.info.cameras() {
-		v, prefix := e.Videos[f.Name], "videos/"+f.Name+"/"
-		whole(prefix+"chunk_index", v.file.chunk)
-		whole(prefix+"file_index", v.file.file)
-		real(prefix+"from_timestamp", v.FromTime)
-		real(prefix+"to_timestamp", v.ToTime)
+	whole("episode_index", func(e EpisodeMeta) int { return e.Index })
+	out = append(out, textLists("tasks", rows, func(e EpisodeMeta) []string { return e.Tasks }))
+	whole("length", func(e EpisodeMeta) int { return e.Length })
+	whole("data/chunk_index", func(e EpisodeMeta) int { return e.data.chunk })
+	whole("data/file_index", func(e EpisodeMeta) int { return e.data.file })
+	whole("dataset_from_index", func(e EpisodeMeta) int { return e.FromIndex })
+	whole("dataset_to_index", func(e EpisodeMeta) int { return e.FromIndex + e.Length })
+	for _, f := range features {
+		if f.DType != Video {
+			continue
+		}
+		prefix := "videos/" + f.Name + "/"
+		whole(prefix+"chunk_index", func(e EpisodeMeta) int { return e.Videos[f.Name].file.chunk })
+		whole(prefix+"file_index", func(e EpisodeMeta) int { return e.Videos[f.Name].file.file })
+		out = append(out,
+			pq.Column{Name: prefix + "from_timestamp", Values: mapSlice(rows, func(e EpisodeMeta) float64 { return e.Videos[f.Name].FromTime })},
+			pq.Column{Name: prefix + "to_timestamp", Values: mapSlice(rows, func(e EpisodeMeta) float64 { return e.Videos[f.Name].ToTime })})
 	}
-	for _, f := range b.info.Features {
-		if s, ok := e.Stats[f.Name]; ok {
-			out = append(out, statColumns(f, s)...)
+	for _, f := range features {
+		if f.DType.Numeric() || f.DType.Visual() {
+			out = append(out, statColumns(f, rows)...)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.Extra)) {
-		switch v := e.Extra[name].(type) {
-		case string:
-			out = append(out, pq.Column{Name: name, Values: []string{v}})
-		case bool:
-			out = append(out, pq.Column{Name: name, Values: []bool{v}})
-		case int64:
-			out = append(out, pq.Column{Name: name, Values: []int64{v}})
-		case float64:
-			real(name, v)
-		case []string:
-			list(name, v)
-		}
+	for _, c := range extra {
+		out = append(out, extraValues(c, rows))
 	}
-	whole("meta/episodes/chunk_index", e.meta.chunk)
-	whole("meta/episodes/file_index", e.meta.file)
+	if content {
+		out = append(out, pq.Column{Name: contentColumn, Values: mapSlice(rows, func(e EpisodeMeta) string { return e.content })})
+	}
+	whole("meta/episodes/chunk_index", func(e EpisodeMeta) int { return e.meta.chunk })
+	whole("meta/episodes/file_index", func(e EpisodeMeta) int { return e.meta.file })
 	return out
 }
 
-func statColumns(f Feature, s Stats) []pq.Column {
+func textLists(name string, rows []EpisodeMeta, of func(EpisodeMeta) []string) pq.Column {
+	c := pq.Column{Name: name, Starts: []int{0}}
+	texts := []string{}
+	for _, e := range rows {
+		texts = append(texts, of(e)...)
+		c.Starts = append(c.Starts, len(texts))
+	}
+	c.Values = texts
+	return c
+}
+
+// extraValues is a column that the format does not define; episodes without it get null.
+func extraValues(c extraColumn, rows []EpisodeMeta) pq.Column {
+	switch c.kind {
+	case "string":
+		return extraColumnOf[string](c.name, rows)
+	case "bool":
+		return extraColumnOf[bool](c.name, rows)
+	case "int64":
+		return extraColumnOf[int64](c.name, rows)
+	case "float64":
+		return extraColumnOf[float64](c.name, rows)
+	}
+	return textLists(c.name, rows, func(e EpisodeMeta) []string { v, _ := e.Extra[c.name].([]string); return v })
+}
+
+func extraColumnOf[T any](name string, rows []EpisodeMeta) pq.Column {
+	values, null := make([]T, len(rows)), make([]bool, len(rows))
+	some := false
+	for i, e := range rows {
+		v, ok := e.Extra[name].(T)
+		values[i], null[i] = v, !ok
+		some = some || !ok
+	}
+	if !some {
+		null = nil
+	}
+	return pq.Column{Name: name, Values: values, Null: null}
+}
+
+func statColumns(f Feature, rows []EpisodeMeta) []pq.Column {
+	dim := f.Dim()
+	if f.DType.Visual() {
+		dim = 3
+	}
 	var out []pq.Column
 	for _, part := range statNames {
-		c := pq.Column{Name: "stats/" + f.Name + "/" + part, Shape: []int{1}, Values: []int64{s.Count}}
-		if part != "count" {
-			v := *s.part(part)
-			c.Shape, c.Values = statShape(f, len(v)), v
+		name := "stats/" + f.Name + "/" + part
+		if part == "count" {
+			counts := mapSlice(rows, func(e EpisodeMeta) int64 { return e.Stats[f.Name].Count })
+			out = append(out, pq.Column{Name: name, Shape: []int{1}, Values: counts})
+			continue
 		}
-		out = append(out, c)
+		values := make([]float64, 0, dim*len(rows))
+		for _, e := range rows {
+			s := e.Stats[f.Name]
+			values = append(values, *s.part(part)...)
+		}
+		out = append(out, pq.Column{Name: name, Shape: statShape(f, dim), Values: values})
 	}
 	return out
 }

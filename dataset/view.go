@@ -115,7 +115,7 @@ func (v *viewer) write(ctx context.Context) error {
 		}
 		rows = append(rows, indexRow{e.Index, pageName(e.Index), e.Length, p.Seconds, strings.Join(e.Tasks, "; "), p.Extra, p.playable()})
 	}
-	return v.render("index.html", "index.html", indexPage{filepath.Base(v.d.root), v.d.info, len(v.d.episodes), rows, v.report})
+	return v.render("index.html", "index.html", indexPage{filepath.Base(v.d.root), v.d.info, v.d.NumEpisodes(), rows, v.report})
 }
 
 type indexRow struct {
@@ -162,7 +162,7 @@ func (v *viewer) choose() ([]EpisodeMeta, error) {
 		}
 		return out, nil
 	}
-	for _, e := range v.d.episodes {
+	for _, e := range v.d.Episodes() {
 		if f, err := v.d.open(e.DataPath); err == nil && f.spans[e.Index] != [2]int{} {
 			out = append(out, e)
 		}

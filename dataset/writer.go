@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,6 +75,7 @@ type Writer struct {
 	data     fileIndex     // next file numbers
 	meta     fileIndex
 	video    map[string]fileIndex
+	content  bool // episodes carry a content hash: those there are, or none are there
 	added    bool
 	broken   error
 }
@@ -98,7 +100,7 @@ func Create(root string, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create dataset %s: %w", root, err)
 	}
-	w.info, w.stats, w.video = info, map[string]Stats{}, map[string]fileIndex{}
+	w.info, w.stats, w.video, w.content = info, map[string]Stats{}, map[string]fileIndex{}, true
 	if err := w.publishEmpty(); err != nil {
 		w.release()
 		return nil, fmt.Errorf("create dataset %s: %w", root, err)
@@ -171,42 +173,93 @@ func OpenWriter(root string, o WriterOptions) (*Writer, error) {
 
 // load reads the state of an existing dataset and verifies that nothing in it contradicts.
 func (w *Writer) load() error {
-	d, err := Open(w.root)
+	d, err := openAsItIs(w.root)
 	if err != nil {
 		return err
 	}
 	if d.info.major() != 3 {
-		return fmt.Errorf("format %s can not be extended; extract it to %s first (pinch dataset extract)", d.info.CodebaseVersion, Version)
+		return fmt.Errorf("format %s can not be extended; convert it to %s first (pinch dataset convert)", d.info.CodebaseVersion, Version)
 	}
-	w.info, w.tasks, w.stats, w.video = d.info, d.tasks, map[string]Stats{}, map[string]fileIndex{}
+	w.info, w.tasks, w.video, w.content = d.info, d.tasks, map[string]fileIndex{}, true
 	if err := checkFeatures(w.userFeatures()); err != nil {
 		return err
 	}
-	if len(d.episodes) != d.info.TotalEpisodes {
-		return fmt.Errorf("info.json counts %d episodes, meta/episodes has %d: run pinch dataset check", d.info.TotalEpisodes, len(d.episodes))
+	if d.NumEpisodes() != d.info.TotalEpisodes {
+		return fmt.Errorf("info.json counts %d episodes, meta/episodes has %d: run pinch dataset check", d.info.TotalEpisodes, d.NumEpisodes())
 	}
-	for i, e := range d.episodes {
+	files := map[string]bool{}
+	for i := range d.NumEpisodes() {
+		e, err := d.at(i)
+		if err != nil {
+			return err
+		}
 		if e.Index != i || e.FromIndex != w.frames {
 			return fmt.Errorf("row %d of meta/episodes is episode %d from row %d, want %d from %d: run pinch dataset check", i, e.Index, e.FromIndex, i, w.frames)
 		}
-		if missing := d.Missing(i); len(missing) > 0 {
-			return fmt.Errorf("episode %d: %s is missing: run pinch dataset check", i, missing[0])
+		if err := d.filesThere(e, files); err != nil {
+			return err
 		}
 		w.account(e)
 		w.extra = extraColumns(e.Extra)
 	}
+	if d.table != nil {
+		w.content = d.table.content != nil
+	}
 	if w.frames != d.info.TotalFrames {
 		return fmt.Errorf("info.json counts %d rows, the episodes have %d: run pinch dataset check", d.info.TotalFrames, w.frames)
 	}
-	return w.refuseOrphans(d)
+	if err := w.loadStats(d); err != nil {
+		return err
+	}
+	return w.refuseOrphans(files)
+}
+
+// filesThere looks once for each file of an episode.
+func (d *Dataset) filesThere(e EpisodeMeta, seen map[string]bool) error {
+	look := func(path string) error {
+		if seen[path] {
+			return nil
+		}
+		seen[path] = true
+		if st, err := os.Stat(filepath.Join(d.root, path)); err != nil || !st.Mode().IsRegular() {
+			return fmt.Errorf("episode %d: %s is missing: run pinch dataset check", e.Index, path)
+		}
+		return nil
+	}
+	if err := look(e.DataPath); err != nil {
+		return err
+	}
+	for _, c := range d.info.cameras() {
+		if err := look(e.Videos[c.Name].Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadStats takes the statistics of the rows so far from stats.json when they count all rows, else from the episodes.
+func (w *Writer) loadStats(d *Dataset) error {
+	if s, ok := d.stats[Index]; ok && s.complete(1) && s.Count == int64(w.frames) {
+		w.stats = maps.Clone(d.stats)
+		return nil
+	}
+	w.stats = map[string]Stats{}
+	for i := range d.NumEpisodes() {
+		stats, err := d.statsAt(i)
+		if err != nil {
+			return err
+		}
+		for name, s := range stats {
+			if have := w.stats[name]; have.Count == 0 || len(have.Mean) == len(s.Mean) {
+				w.stats[name] = merge(have, s)
+			}
+		}
+	}
+	return nil
 }
 
 // refuseOrphans stops when data/ holds files of no episode: the official loader would read their rows.
-func (w *Writer) refuseOrphans(d *Dataset) error {
-	known := map[string]bool{}
-	for _, e := range d.episodes {
-		known[e.DataPath] = true
-	}
+func (w *Writer) refuseOrphans(known map[string]bool) error {
 	for _, p := range parquetFiles(w.root, "data") {
 		if !known[p] {
 			return fmt.Errorf("%s belongs to no episode: move it out of the dataset", p)
@@ -219,11 +272,6 @@ func (w *Writer) refuseOrphans(d *Dataset) error {
 func (w *Writer) account(e EpisodeMeta) {
 	w.episodes++
 	w.frames += e.Length
-	for name, s := range e.Stats {
-		if have := w.stats[name]; have.Count == 0 || len(have.Mean) == len(s.Mean) {
-			w.stats[name] = merge(have, s)
-		}
-	}
 	size := w.info.ChunksSize
 	if n := e.data.next(size); w.data.less(n) {
 		w.data = n

@@ -167,6 +167,44 @@ func (f *File) Read(name string, from, to int) (d *Data, err error) {
 	return &Data{Values: a.values(), Starts: append(a.starts, a.n), Null: a.null}, nil
 }
 
+// ReadPictures reads rows [from, to) of a column of encoded pictures. A row without bytes is an error.
+func (f *File) ReadPictures(name string, from, to int) (p Pictures, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("column %q of %s is damaged: %v", name, f.path, r)
+		}
+	}()
+	c := f.pf.Root().Column(name)
+	if c == nil || c.Leaf() || c.Column("bytes") == nil {
+		return p, fmt.Errorf("%s has no column %q of pictures", f.path, name)
+	}
+	if from < 0 || to < from || to > f.Rows() {
+		return p, fmt.Errorf("rows %d to %d of %s, which has %d", from, to, f.path, f.Rows())
+	}
+	read := func(leaf *parquet.Column) (*appender, error) {
+		a := newAppender(leaf)
+		err := f.scan(leaf, from, to, a)
+		if err == nil && len(a.s) != to-from {
+			err = fmt.Errorf("%d values for %d rows", len(a.s), to-from)
+		}
+		return a, err
+	}
+	a, err := read(c.Column("bytes"))
+	if err == nil && len(a.null) > 0 {
+		err = fmt.Errorf("row %d has no bytes", from+a.null[0])
+	}
+	if err != nil {
+		return p, fmt.Errorf("read column %q of %s: %w", name, f.path, err)
+	}
+	p = Pictures{Bytes: a.s, Paths: make([]string, len(a.s))}
+	if path := c.Column("path"); path != nil {
+		if a, err := read(path); err == nil {
+			p.Paths = a.s
+		}
+	}
+	return p, nil
+}
+
 // scan feeds the values of rows [from, to) to a.
 func (f *File) scan(leaf *parquet.Column, from, to int, a *appender) error {
 	first := 0

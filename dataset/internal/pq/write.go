@@ -174,7 +174,7 @@ func (f *File) copyChunks(group int, name string, rows int) ([]chunk, error) {
 			return nil, fmt.Errorf("column %q of %s lies beyond the end of the file", name, f.path)
 		}
 		pages := make([]byte, m.TotalCompressedSize)
-		if _, err := f.f.ReadAt(pages, from); err != nil {
+		if _, err := f.pf.ReadAt(pages, from); err != nil {
 			return nil, fmt.Errorf("read column %q of %s: %w", name, f.path, err)
 		}
 		m.DataPageOffset -= from
