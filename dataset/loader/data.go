@@ -1,10 +1,12 @@
 package loader
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"time"
 
@@ -234,27 +236,31 @@ func decode(ctx context.Context, ds *dataset.Dataset, e Episode, c Camera) ([]by
 	if err != nil {
 		return nil, err
 	}
-	r, err := video.Probe(path)
+	x, err := video.OpenIndex(path)
 	if err != nil {
 		return nil, err
 	}
-	size := c.Geometry.Width * c.Geometry.Height * 3
-	pix := make([]byte, e.Length*size)
-	got := 0
-	err = video.Each(path, video.ReaderOptions{}, first, e.Length, func(i int, rgb []byte) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		got++
-		return c.Geometry.ApplyInto(pix[(got-1)*size:got*size], imaging.RGB{Width: r.Width, Height: r.Height, Pix: rgb})
-	})
+	if first+e.Length > x.Frames() {
+		return nil, fmt.Errorf("%s has %d frames, the episode has %d rows from frame %d on", path, x.Frames(), e.Length, first)
+	}
+	im := Images{Feature: c.Feature, Geometry: c.Geometry}
+	pix := bytes.NewBuffer(make([]byte, 0, e.Length*im.bytes()))
+	if !video.RandomAccess { // one process for the file instead of one for each run
+		err = video.Each(path, video.ReaderOptions{Geometry: &c.Geometry}, first, e.Length, func(_ int, rgb []byte) error {
+			pix.Write(rgb)
+			return ctx.Err()
+		})
+		return pix.Bytes(), err
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if got != e.Length {
-		return nil, fmt.Errorf("%s gave %d frames from frame %d on, the episode has %d rows", path, got, first, e.Length)
-	}
-	return pix, nil
+	defer f.Close()
+	d := video.NewDecoder()
+	defer d.Close()
+	err = decodeRun(ctx, d, x, f, first, e.Length, im, pix)
+	return pix.Bytes(), err
 }
 
 // Episodes lists the episodes in the order of their rows. The caller must not change them.

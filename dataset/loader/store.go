@@ -51,7 +51,7 @@ func (s store) load(ctx context.Context, ds *dataset.Dataset, e Episode, c Camer
 		pix, err := decode(ctx, ds, e, c)
 		return frames{pix: pix}, err
 	}
-	path := filepath.Join(s.dir(c), fmt.Sprintf("episode-%06d.rgb", e.Index))
+	path := filepath.Join(s.dir(c), frameFile(e.Index))
 	size := e.Length * c.Geometry.Width * c.Geometry.Height * 3
 	if pix, unmap, err := mapFile(path, size); err == nil {
 		return frames{pix: pix, unmap: unmap, cached: true}, nil
