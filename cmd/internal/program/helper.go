@@ -26,10 +26,11 @@ var Helpers = []Helper{
 		{"record", "record demonstrations from a handheld rig into raw logs"},
 		{"deploy", "drive arms with a policy server"},
 		{"home", "move the arms to their home pose, checked for collisions"},
+		{"arm", "the process that owns one robot arm"},
 		{"eval", "run scored trials and write a report"},
 	}},
 	{"pinch-sim", []Verb{
-		{"sim", "serve the simulated cell as a handheld rig or as two arms"},
+		{"sim", "serve the simulated cell as a handheld rig or as arms"},
 	}},
 	{"pinch-node", []Verb{
 		{"ingest", "turn raw logs into a LeRobot dataset"},

@@ -121,6 +121,7 @@ func (p *process) open(ctx context.Context) error {
 		unix.Close(fd)
 		return err
 	}
+	p.latest = Report{Robot: first.Mode, Mode: armlink.ModeStopped, Errors: first.Errors | first.LastErrors, Reason: ailment(first)}
 	priority := p.Priority
 	if p.Realtime == RealtimeOff {
 		priority = 0

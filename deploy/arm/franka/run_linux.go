@@ -39,11 +39,11 @@ func (p *process) run(ctx context.Context, clients <-chan *client) error {
 			}
 		case err := <-p.jobDone:
 			p.job = false
-			if err != nil {
-				p.refuse(armlink.KindRecover, err)
-			}
 			if p.client != nil && !p.client.greeted {
 				p.hello()
+			}
+			if err != nil {
+				p.refuse(armlink.KindRecover, err)
 			}
 		case e := <-p.ended:
 			p.noteEnd(e)

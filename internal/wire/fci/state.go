@@ -18,7 +18,8 @@ type State struct {
 	QD, DQD, DDQD   Joints // last accepted by the arm: rad, rad/s, rad/s²
 	TauExt          Joints // filtered estimate of external torque, Nm
 	OTEE, OTEED     [16]float64
-	Force           [6]float64 // external wrench on the stiffness frame in O, N and Nm
+	FTEE            [16]float64 // flange to end effector
+	Force           [6]float64  // external wrench on the stiffness frame in O, N and Nm
 	EndEffectorKG   float64
 	LoadKG          float64
 	JointContact    Joints
@@ -169,12 +170,12 @@ var (
 // reader is a layout with its offsets as plain numbers, for the hot path.
 type reader struct {
 	*layout
-	q, dq, tau, qd, dqd, ddqd, ext, ee, eed, force, mee, mload, contact, collision int
+	q, dq, tau, qd, dqd, ddqd, ext, ee, eed, fee, force, mee, mload, contact, collision int
 }
 
 func newReader(l *layout) *reader {
 	return &reader{l, l.at["q"], l.at["dq"], l.at["tau_J"], l.at["q_d"], l.at["dq_d"], l.at["ddq_d"], l.at["tau_ext_hat_filtered"],
-		l.at["O_T_EE"], l.at["O_T_EE_d"], l.at["O_F_ext_hat_K"], l.at["m_ee"], l.at["m_load"], l.at["joint_contact"], l.at["joint_collision"]}
+		l.at["O_T_EE"], l.at["O_T_EE_d"], l.at["F_T_EE"], l.at["O_F_ext_hat_K"], l.at["m_ee"], l.at["m_load"], l.at["joint_contact"], l.at["joint_collision"]}
 }
 
 // reader returns the reader for a datagram of n bytes from a server of version v, nil when the two do not fit.
@@ -207,6 +208,7 @@ func DecodeState(v Version, b []byte, s *State) error {
 	r.numbers(b, r.ext, s.TauExt[:])
 	r.numbers(b, r.ee, s.OTEE[:])
 	r.numbers(b, r.eed, s.OTEED[:])
+	r.numbers(b, r.fee, s.FTEE[:])
 	r.numbers(b, r.force, s.Force[:])
 	r.numbers(b, r.contact, s.JointContact[:])
 	r.numbers(b, r.collision, s.JointCollision[:])

@@ -8,5 +8,5 @@ import (
 
 // Group makes `pinch sim` with its verbs.
 func Group() *cobra.Command {
-	return program.Group("sim", "serve the simulated cell as a handheld rig or as two arms", Handheld(), Robot())
+	return program.Group("sim", "serve the simulated cell as a handheld rig or as arms", Handheld(), Robot(), FCI())
 }
