@@ -57,10 +57,6 @@ func TestExtractRealRecording(t *testing.T) {
 	if seen := official(t, dst, "97"); seen.Rows != 736 || seen.Decoded != 5+4 {
 		t.Errorf("the official rules saw %+v", seen)
 	}
-	report, err := Check(context.Background(), dst, CheckOptions{})
-	if err != nil || !report.OK() {
-		t.Errorf("check of the extracted set: %v %+v", err, report)
-	}
 }
 
 // packets lists the coded pictures of a video.
@@ -251,7 +247,7 @@ func TestExtractLeavesCutVideosOut(t *testing.T) {
 	if err != nil || !slices.Equal(res.Episodes, []int{2}) || len(res.Changes) == 0 || !strings.HasPrefix(res.Changes[0], "episode 1 left out: ") {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	if report, err := Check(context.Background(), dst, CheckOptions{}); err != nil || !report.OK() {
-		t.Errorf("check: %v %+v", err, report)
+	if seen := official(t, dst, "97"); seen.Rows != 343 {
+		t.Errorf("the official rules saw %+v", seen)
 	}
 }

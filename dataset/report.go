@@ -43,8 +43,6 @@ type Finding struct {
 	Fix string `json:"fix,omitempty"`
 	// Count is how many times it was found at this place or feature; the message tells the first.
 	Count int `json:"count"`
-
-	key string // findings of one code and key are counted together
 }
 
 // Report is the outcome of a check.
@@ -200,18 +198,4 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(r)
-}
-
-func (r *Report) sort() { r.Sort() }
-
-// add counts a finding with others of its code and key.
-func (r *Report) add(f Finding) {
-	for i, old := range r.Findings {
-		if old.Code == f.Code && old.key == f.key {
-			r.Findings[i].Count++
-			return
-		}
-	}
-	f.Count = 1
-	r.Findings = append(r.Findings, f)
 }

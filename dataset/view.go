@@ -26,6 +26,8 @@ type ViewOptions struct {
 	Episodes []int
 	// Embed puts the videos into the pages instead of beside them.
 	Embed bool
+	// Report of a check, whose findings the pages show; nil shows none.
+	Report *Report
 }
 
 // episodePage is what page.html shows.
@@ -69,9 +71,9 @@ func View(ctx context.Context, root, out string, o ViewOptions) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	report, err := Check(ctx, root, CheckOptions{})
-	if err != nil {
-		return "", err
+	report := o.Report
+	if report == nil {
+		report = &Report{Root: root}
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return "", fmt.Errorf("view %s: %w", root, err)
@@ -226,6 +228,20 @@ func (v *viewer) segments(e EpisodeMeta) ([]segment, error) {
 	return out, nil
 }
 
+// locate finds a file where the template says, or under another top folder by the same rest of the path; "" when nowhere.
+func locate(root, path string) string {
+	if (disk{root: root}).exists(path) {
+		return path
+	}
+	_, rest, _ := strings.Cut(path, "/")
+	found, _ := filepath.Glob(filepath.Join(root, "*", filepath.FromSlash(rest)))
+	if rest == "" || len(found) == 0 {
+		return ""
+	}
+	rel, _ := filepath.Rel(root, found[0])
+	return filepath.ToSlash(rel)
+}
+
 // video brings a camera's mp4 beside the page, or into it.
 func (v *viewer) video(ctx context.Context, e EpisodeMeta, name string) (pageVideo, error) {
 	span := e.Videos[name]
@@ -242,7 +258,7 @@ func (v *viewer) video(ctx context.Context, e EpisodeMeta, name string) (pageVid
 		return pv, nil
 	}
 	if info.Codec != video.H264 && info.Codec != video.AV1 {
-		pv.Note = fmt.Sprintf("the file holds %s, which browsers do not play", codecName(info.Codec))
+		pv.Note = fmt.Sprintf("the file holds %s, which browsers do not play", string(info.Codec))
 	}
 	if v.o.Embed {
 		b, err := os.ReadFile(src)

@@ -241,15 +241,14 @@ func (c *checker) pooledStill() float64 {
 		for _, s := range e.summaries {
 			for d := range s.still {
 				if !s.bad && s.min[d] != s.max[d] && isFloat(s.f) && !isClock(s.f) {
-					longest = append(longest, float64(s.still[d].rows))
+					longest = append(longest, math.Log(float64(s.still[d].rows)))
 				}
 			}
 		}
 	}
 	c.pooledRuns = math.Inf(1)
-	if len(longest) >= enough {
-		sp := runsOf(longest)
-		c.pooledRuns = math.Max(sp.above(len(longest), math.Max(0.4, 0.1*sp.mid)), c.fps/2)
+	if len(longest) >= enough { // arms, hands and grippers move in different ways: runs are compared by their logarithms
+		c.pooledRuns = math.Max(math.Exp(runsOf(longest).above(len(longest), 0.3)), c.fps/2)
 	}
 	return c.pooledRuns
 }

@@ -10,55 +10,13 @@ import (
 
 	"github.com/pinch-robotics/pinch/cmd/internal/program"
 	"github.com/pinch-robotics/pinch/dataset"
+	"github.com/pinch-robotics/pinch/dataset/check"
 )
 
 // Dataset makes `pinch dataset` with its verbs.
 func Dataset() *cobra.Command {
 	return program.Group("dataset", "check, describe, show and extract datasets",
 		datasetCheck(), datasetInfo(), datasetView(), datasetExtract())
-}
-
-type checkOptions struct {
-	dataset.CheckOptions
-	JSON bool
-}
-
-// AddFlags adds the flags of `pinch dataset check`.
-func (o *checkOptions) AddFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.Decode, "decode", false, "also decode every video: frame counts, frozen and black pictures, image statistics")
-	f.BoolVar(&o.JSON, "json", false, "print the report as JSON")
-}
-
-func datasetCheck() *cobra.Command {
-	var o checkOptions
-	cmd := &cobra.Command{
-		Use: "check DATASET", Short: "say exactly what is wrong with a dataset", Args: cobra.ExactArgs(1),
-		Long: "Looks for everything that makes the official LeRobot loader fail or training wrong, in datasets of version 3.0 and 2.1\n" +
-			"made by any software. Each finding names the file, the episode and the fix.\n" + program.ExitHelpFound,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runCheck(cmd.Context(), args[0], o, cmd.OutOrStdout())
-		},
-	}
-	o.AddFlags(cmd.Flags())
-	return cmd
-}
-
-func runCheck(ctx context.Context, root string, o checkOptions, out io.Writer) error {
-	report, err := dataset.Check(ctx, root, o.CheckOptions)
-	if err != nil {
-		return err
-	}
-	write := report.WriteText
-	if o.JSON {
-		write = report.WriteJSON
-	}
-	if err := write(out); err != nil {
-		return err
-	}
-	if !report.OK() {
-		return program.ErrFound
-	}
-	return nil
 }
 
 func datasetInfo() *cobra.Command {
@@ -108,6 +66,11 @@ func datasetView() *cobra.Command {
 			if err := o.checkFlags(); err != nil {
 				return err
 			}
+			report, err := check.Run(cmd.Context(), args[0], check.Options{})
+			if err != nil {
+				return err
+			}
+			o.Report = report
 			index, err := dataset.View(cmd.Context(), args[0], o.Out, o.ViewOptions)
 			if err != nil {
 				return err
