@@ -116,9 +116,14 @@ func (l *loop) run(priority, cpu int) {
 		}
 		if l.receive() {
 			quiet = 0
-			l.hold()
+			if l.lockStep { // the report of a grant's last state comes before the wait for the next grant
+				l.account()
+				l.hold()
+			}
 			l.answer()
-			l.account()
+			if !l.lockStep {
+				l.account()
+			}
 		} else if quiet++; quiet == 2 && l.fresh {
 			l.core.Lost(fmt.Sprintf("no state came from the arm for %v", 2*silence))
 			l.report(false)
@@ -247,7 +252,7 @@ func (l *loop) answer() {
 	l.timing.Answer.add(time.Duration(time.Now().UnixNano() - l.arrived))
 }
 
-// account follows the answer: counting and reporting.
+// account counts and reports.
 func (l *loop) account() {
 	if lost := l.core.Stats.Lost; lost > l.lost {
 		l.late += lost - l.lost
