@@ -257,6 +257,9 @@ func (d disk) recover() (did string, err error) {
 		did = "finished a save that was interrupted"
 	}
 	for _, dir := range []string{stageDir, scratchDir, oldDir} {
+		if !d.exists(dir) {
+			continue
+		}
 		if left, _ := os.ReadDir(d.abs(dir)); len(left) > 0 && did == "" {
 			did = "removed working files of an unfinished episode"
 		}

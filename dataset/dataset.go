@@ -230,6 +230,9 @@ func (d *Dataset) VideoFrame(episode int, key string) (path string, frame int, e
 type dataFile struct {
 	*pq.File
 	spans map[int][2]int // episode to first row and row after the last
+
+	groupOnce sync.Once
+	groups    map[[2]int]int // first row and row after the last to the row group with just these
 }
 
 // openFiles bounds the data files kept open. An evicted one is closed by the garbage collector, so that a reader that

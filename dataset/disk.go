@@ -15,6 +15,13 @@ import (
 type disk struct {
 	root  string
 	fault func(op, path string) error
+	trace func(op, path, to string) // what was done, for the model of a disk that loses unsynced writes
+}
+
+func (d disk) did(op, path, to string) {
+	if d.trace != nil {
+		d.trace(op, path, to)
+	}
 }
 
 func (d disk) try(op, path string) error {
@@ -45,6 +52,19 @@ func (d disk) write(path string, f func(io.Writer) error) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", d.abs(path), err)
 	}
+	d.did("write", path, "")
+	return nil
+}
+
+// link gives a file of the same file system a second name in the dataset.
+func (d disk) link(from, to string) error {
+	if err := d.try("link", to); err != nil {
+		return fmt.Errorf("link %s: %w", d.abs(to), err)
+	}
+	if err := os.Link(from, d.abs(to)); err != nil {
+		return err
+	}
+	d.did("link", from, to)
 	return nil
 }
 
@@ -56,21 +76,33 @@ func (d disk) mkdir(path string) error {
 	if err := d.try("mkdir", path); err != nil {
 		return fmt.Errorf("make folder %s: %w", d.abs(path), err)
 	}
-	return os.MkdirAll(d.abs(path), 0o755)
+	if err := os.MkdirAll(d.abs(path), 0o755); err != nil {
+		return err
+	}
+	d.did("mkdir", path, "")
+	return nil
 }
 
 func (d disk) rename(from, to string) error {
 	if err := d.try("rename", to); err != nil {
 		return fmt.Errorf("rename to %s: %w", d.abs(to), err)
 	}
-	return os.Rename(d.abs(from), d.abs(to))
+	if err := os.Rename(d.abs(from), d.abs(to)); err != nil {
+		return err
+	}
+	d.did("rename", from, to)
+	return nil
 }
 
 func (d disk) remove(path string) error {
 	if err := d.try("remove", path); err != nil {
 		return fmt.Errorf("remove %s: %w", d.abs(path), err)
 	}
-	return os.RemoveAll(d.abs(path))
+	if err := os.RemoveAll(d.abs(path)); err != nil {
+		return err
+	}
+	d.did("remove", path, "")
+	return nil
 }
 
 // syncDir makes renames in a folder durable.
@@ -85,6 +117,7 @@ func (d disk) syncDir(path string) error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("sync folder %s: %w", d.abs(path), err)
 	}
+	d.did("sync", path, "")
 	return nil
 }
 
@@ -105,7 +138,11 @@ func (d disk) copyIn(from, to string, move bool) error {
 		if err := atomicfile.SyncFile(from); err != nil { // its writer need not have done so
 			return err
 		}
-		return os.Rename(from, d.abs(to))
+		if err := os.Rename(from, d.abs(to)); err != nil {
+			return err
+		}
+		d.did("write", to, "")
+		return nil
 	}
 	in, err := os.Open(from)
 	if err != nil {

@@ -1,6 +1,36 @@
 package dataset
 
-import "math"
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"math"
+
+	"github.com/pinch-robotics/pinch/dataset/internal/pq"
+)
+
+// stillStats computes picture statistics of an episode of an image feature, by the sample that videos have.
+func stillStats(ctx context.Context, p pq.Pictures) (Stats, error) {
+	var acc ImageAccumulator
+	var rgb []byte
+	for _, i := range SampleFrames(len(p.Bytes)) {
+		if err := ctx.Err(); err != nil {
+			return Stats{}, err
+		}
+		img, _, err := image.Decode(bytes.NewReader([]byte(p.Bytes[i])))
+		if err != nil {
+			return Stats{}, fmt.Errorf("row %d: decode picture: %w", i, err)
+		}
+		b := img.Bounds()
+		if n := b.Dx() * b.Dy() * 3; len(rgb) != n {
+			rgb = make([]byte, n)
+		}
+		toRGB(img, rgb)
+		acc.Add(rgb, b.Dx(), b.Dy())
+	}
+	return acc.Stats(), nil
+}
 
 // ImageAccumulator gathers statistics of RGB frames in a histogram of the 256 levels per channel, so sums are exact.
 // The zero value is ready.

@@ -35,6 +35,7 @@ type WriterOptions struct {
 	SkipImageStats bool
 
 	fault func(op, path string) error // tests only
+	trace func(op, path, to string)
 }
 
 // Episode is what AddEpisode writes. The writer fills the five default columns itself.
@@ -110,7 +111,7 @@ func Create(root string, o Options) (*Writer, error) {
 
 // newWriter locks the folder and cleans up after a crash.
 func newWriter(root string, o WriterOptions) (*Writer, error) {
-	w := &Writer{root: root, o: o, log: o.Logger, disk: disk{root, o.fault}}
+	w := &Writer{root: root, o: o, log: o.Logger, disk: disk{root: root, fault: o.fault, trace: o.trace}}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
