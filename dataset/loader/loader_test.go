@@ -21,11 +21,43 @@ import (
 // grey is the level of the flat picture of row t of episode e.
 func grey(e, t int) byte { return byte(40 + 50*e + 7*t) }
 
-// flat writes a dataset whose pictures are flat greys that name their row.
+// flat gives a dataset whose pictures are flat greys that name their row. Each is encoded once and copied.
 func flat(t *testing.T, lengths ...int) *dataset.Dataset {
 	t.Helper()
 	testpeer.Program(t, "ffmpeg", "ffmpeg")
+	name := fmt.Sprint(lengths)
+	if flats[name] == "" {
+		writeFlat(t, filepath.Join(flatDir, name), lengths...)
+		flats[name] = filepath.Join(flatDir, name)
+	}
 	root := filepath.Join(t.TempDir(), "flat")
+	if err := os.CopyFS(root, os.DirFS(flats[name])); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := dataset.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+var (
+	flatDir string
+	flats   = map[string]string{}
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if flatDir, err = os.MkdirTemp("", "flat"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(flatDir)
+	os.Exit(code)
+}
+
+func writeFlat(t *testing.T, root string, lengths ...int) {
+	t.Helper()
 	w, err := dataset.Create(root, dataset.Options{FPS: 10, Features: []dataset.Feature{
 		{Name: "x", DType: dataset.Float64, Shape: []int{2}},
 		{Name: "n", DType: dataset.Int64, Shape: []int{1}},
@@ -60,11 +92,6 @@ func flat(t *testing.T, lengths ...int) *dataset.Dataset {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ds, err := dataset.Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ds
 }
 
 var geometry = imaging.Geometry{Mode: imaging.Squash, Width: 8, Height: 8}
