@@ -67,3 +67,15 @@ func TestReadByPythonPeers(t *testing.T) {
 		}
 	}
 }
+
+// readByPython has the official loader's libraries read every row and frame of a dataset.
+func readByPython(t *testing.T, root string) {
+	t.Helper()
+	python := testpeer.Python(t, "datasets", "pyarrow", "av", "numpy")
+	dir := t.TempDir()
+	cmd := exec.Command(python, "testdata/read_like_lerobot.py", root, dir+"/cache")
+	cmd.Env = append(cmd.Environ(), "HF_HUB_OFFLINE=1", "HF_HOME="+dir+"/hf", "HF_DATASETS_DISABLE_PROGRESS_BARS=1")
+	if _, err := cmd.Output(); err != nil {
+		t.Fatalf("%s: %v\n%s", root, err, stderrOf(err))
+	}
+}

@@ -51,18 +51,8 @@ func (r *run) prepare(ctx context.Context, i int) prepared {
 
 func (r *run) convert(ctx context.Context, i int, p *prepared) error {
 	path := r.paths[i]
-	sha, err := hashFile(path)
-	if err != nil {
+	if skipped, err := r.known(path, p); skipped || err != nil {
 		return err
-	}
-	if md, found, err := readMeta(path); err == nil && found {
-		if err := r.sameDescription(path, sha, md); err != nil {
-			return err
-		}
-		if r.hasAll(sha, len(md.Segments)) {
-			p.report.UUID, p.report.Skipped = md.UUID, true
-			return nil
-		}
 	}
 	s, log, err := r.survey(i)
 	if err != nil {
@@ -71,6 +61,7 @@ func (r *run) convert(ctx context.Context, i int, p *prepared) error {
 	defer log.Close()
 	p.report.UUID, p.report.Clock, p.report.Lost = s.meta.UUID, s.align.clock, s.lost
 	defer func() { p.report.Warnings = s.warnings }()
+	sha := s.sha
 	if old, ok := r.shaOf[s.meta.UUID]; ok && s.meta.UUID != "" && old != sha {
 		return fmt.Errorf("log %s: the dataset has recording %s already, from a log with other content; make a new dataset, or leave this one out",
 			path, s.meta.UUID)
@@ -79,6 +70,30 @@ func (r *run) convert(ctx context.Context, i int, p *prepared) error {
 		return fmt.Errorf("log %s: %w", path, err)
 	}
 	return nil
+}
+
+// known looks whether the dataset has the recording already, before its log is read as a whole. What cannot be said without the log
+// is left to its survey.
+func (r *run) known(path string, p *prepared) (skipped bool, err error) {
+	if len(r.have) == 0 {
+		return false, missingLog(path)
+	}
+	md, found, err := readMeta(path)
+	if err != nil || !found || r.shaOf[md.UUID] == "" {
+		return false, missingLog(path)
+	}
+	sha, err := hashFile(path)
+	if err != nil {
+		return false, err
+	}
+	if err := r.sameDescription(path, sha, md); err != nil {
+		return false, err
+	}
+	if !r.hasAll(sha, len(md.Segments)) {
+		return false, nil
+	}
+	p.report.UUID, p.report.Skipped = md.UUID, true
+	return true, nil
 }
 
 // hasAll tells whether the dataset has every segment of a log.

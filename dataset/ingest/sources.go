@@ -87,10 +87,10 @@ func lostLogs(dir string) (out []string) {
 
 // hashFile is the SHA-256 of a file in hex: the identity of a log.
 func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("log %s is missing, and %s beside it names it; copy the log there, or leave the folder out: %w", path, meta.FileName, fs.ErrNotExist)
+	if err := missingLog(path); err != nil {
+		return "", err
 	}
+	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read log: %w", err)
 	}
@@ -100,4 +100,12 @@ func hashFile(path string) (string, error) {
 		return "", fmt.Errorf("read log %s: %w", path, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// missingLog is the error for a log that only its description knows.
+func missingLog(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("log %s is missing, and %s beside it names it; copy the log there, or leave the folder out: %w", path, meta.FileName, fs.ErrNotExist)
+	}
+	return nil
 }

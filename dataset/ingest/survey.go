@@ -19,6 +19,7 @@ import (
 // survey is everything of a log but its pictures: who sent what when, all poses and angles.
 type survey struct {
 	path     string
+	sha      string // of the log
 	meta     meta.Recording
 	m        Map
 	align    *aligner
@@ -69,7 +70,7 @@ type flagSample struct {
 // fixBroken is the advice for a single bad record.
 const fixBroken = "record it again, or run `pinch ingest --salvage` to leave such records out"
 
-// takeSurvey opens and reads a log. The caller closes the reader.
+// takeSurvey opens, reads and hashes a log. The caller closes the reader.
 func takeSurvey(path string, o Options) (*survey, *rawlog.Reader, error) {
 	md, found, err := readMeta(path)
 	if err != nil {
@@ -85,11 +86,24 @@ func takeSurvey(path string, o Options) (*survey, *rawlog.Reader, error) {
 	}
 	s := &survey{path: path, meta: md, tree: frames.NewTree(), moves: map[string][]sample{}, flags: map[string][]flagSample{}, salvage: o.Salvage,
 		before: newLastContent()}
-	if err := s.read(r, o); err != nil {
-		_ = r.Close()
-		return nil, nil, fmt.Errorf("log %s: %w", path, err)
+	hashed := make(chan error, 1)
+	go func() { // beside the survey: both read all of the log
+		var err error
+		s.sha, err = hashFile(path)
+		hashed <- err
+	}()
+	err = s.read(r, o)
+	herr := <-hashed
+	switch {
+	case err != nil:
+		err = fmt.Errorf("log %s: %w", path, err)
+	case herr != nil:
+		err = herr
+	default:
+		return s, r, nil
 	}
-	return s, r, nil
+	_ = r.Close()
+	return nil, nil, err
 }
 
 func (s *survey) read(r *rawlog.Reader, o Options) error {

@@ -128,6 +128,7 @@ func (e *Encoder) start(jpeg bool) error {
 	if err != nil {
 		return err
 	}
+	widen(in)
 	if err := p.cmd.Start(); err != nil {
 		return p.fail(err)
 	}
