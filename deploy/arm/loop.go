@@ -276,6 +276,9 @@ func (p *process) watch() {
 	if _, err := p.grip.now(); err != nil && mode == armlink.ModeMoving {
 		p.stop(fmt.Sprintf("the gripper: %v", err))
 	}
+	if v := p.flangeSpeed(); v > p.model.FlangeSpeed && mode == armlink.ModeMoving {
+		p.stop(fmt.Sprintf("the flange moves with %.2f m/s, allowed are %.2f", v, p.model.FlangeSpeed))
+	}
 	far, worst := 0.0, 0
 	for j := 0; j < p.model.Joints(); j++ {
 		if d := math.Abs(p.last.Q[j] - p.m.Q[j]); d > far {
@@ -287,6 +290,19 @@ func (p *process) watch() {
 	} else if p.lag += p.driver.Cycle(); p.lag > followTime && mode != armlink.ModeReflex {
 		p.rt.Reflex(fmt.Sprintf("joint %d is %.2f rad from its command: something holds the arm or it does not follow", worst+1, far))
 	}
+}
+
+// flangeSpeed is how fast the command moves the flange, m/s.
+func (p *process) flangeSpeed() float64 {
+	c := p.model.Forward(p.last.Q)
+	j := c.JacobianAt(c.Flange().P, 7)
+	var v robotmodel.Vec
+	for k := range v {
+		for i := range p.last.DQ {
+			v[k] += j[k][i] * p.last.DQ[i]
+		}
+	}
+	return robotmodel.Norm(v)
 }
 
 // command steps the runtime through one cycle and sends its last command.
