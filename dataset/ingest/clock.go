@@ -162,6 +162,8 @@ type sample struct {
 	received int64
 	// same: the content is that of the sample before it in the log.
 	same bool
+	// key: an IDR picture of an H.264 stream.
+	key bool
 }
 
 // sampleOf stamps a message; headerNS is the header's stamp, 0 when the message has none.

@@ -27,6 +27,8 @@ type film struct {
 	last  int // greatest ordinal shown
 	path  func(episode int) string
 	opt   video.EncodeOptions
+	// copies: the H.264 units go into the videos as they are.
+	copies bool
 }
 
 // queued is how many pictures wait between the log's reader and each encoder.
@@ -82,7 +84,34 @@ func (r *resampled) film(c *camera, spans []span, o video.EncodeOptions) *film {
 			f.last = max(f.last, n)
 		}
 	}
+	f.copies = r.mayCopy(c, spans, o)
 	return f
+}
+
+// mayCopy tells whether a camera's H.264 stream may be copied instead of decoded and encoded: the videos keep all that is promised of
+// them. Every row shows the unit after that of the row before, each episode starts with a key frame, key frames are at most two
+// apart, there are no B-frames, and no other codec or quality is asked for.
+func (r *resampled) mayCopy(c *camera, spans []span, o video.EncodeOptions) bool {
+	if !c.video || o.Codec == video.AV1 || o.CRF != 0 || o.Preset != "" || c.units.Refusal() != "" {
+		return false
+	}
+	const gop = 2 // of package video
+	for _, sp := range spans {
+		lastKey := sp.first - gop
+		for k := sp.first; k < sp.end; k++ {
+			now := c.samples[r.cameras[c.name][k].Index]
+			if k > sp.first && now.ordinal != c.samples[r.cameras[c.name][k-1].Index].ordinal+1 {
+				return false
+			}
+			if now.key {
+				lastKey = k
+			}
+			if k-lastKey >= gop {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // deliver hands copies of the pictures that films need to their feeds, in file order. H.264 films need every unit up to the last
@@ -120,8 +149,11 @@ func deliver(ctx context.Context, log *rawlog.Reader, topics []string, films map
 	return nil
 }
 
-// run encodes the feed's pictures until the feed is closed or every row is written.
+// run encodes or copies the feed's pictures until the feed is closed or every row is written.
 func (f *film) run(ctx context.Context, feed <-chan frame) error {
+	if f.copies {
+		return f.write(ctx, feed)
+	}
 	if f.c.video {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -146,19 +178,15 @@ func (f *film) write(ctx context.Context, in <-chan frame) error {
 	}
 	row := 0
 	for i, sp := range f.spans {
-		enc, err := video.NewEncoder(ctx, f.path(i), f.opt)
+		enc, add, err := f.sink(ctx, f.path(i))
 		if err != nil {
 			return err
 		}
 		for range sp.len() {
 			n := f.shown[row]
 			err := receive(ctx, in, waiting, left, n)
-			switch {
-			case err != nil:
-			case f.c.video:
-				err = enc.WriteRGB(waiting[n])
-			default:
-				err = enc.WriteJPEG(waiting[n])
+			if err == nil {
+				err = add(waiting[n])
 			}
 			if err != nil {
 				enc.Abort()
@@ -174,6 +202,31 @@ func (f *film) write(ctx context.Context, in <-chan frame) error {
 		}
 	}
 	return nil
+}
+
+// sink is a video under way: Encoder or Copier.
+type sink interface {
+	Close() (video.Info, error)
+	Abort()
+}
+
+// sink starts the video of one episode and tells how it takes pictures.
+func (f *film) sink(ctx context.Context, path string) (sink, func([]byte) error, error) {
+	if f.copies {
+		c, err := video.NewCopier(path, f.opt, f.c.units)
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, c.WriteUnit, nil
+	}
+	e, err := video.NewEncoder(ctx, path, f.opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.c.video {
+		return e, e.WriteRGB, nil
+	}
+	return e, e.WriteJPEG, nil
 }
 
 // receive waits until picture n is there.

@@ -194,6 +194,11 @@ func checkEpisode(t *testing.T, d *dataset.Dataset, e, first, n int, success boo
 // checkVideo looks at the picture of every row, and at its freshness and capture time.
 func checkVideo(t *testing.T, d *dataset.Dataset, e int, key string, s stream, add int64, ticks []int64) {
 	t.Helper()
+	checkVideoAt(t, d, e, key, s, add, ticks, 30)
+}
+
+func checkVideoAt(t *testing.T, d *dataset.Dataset, e int, key string, s stream, add int64, ticks []int64, fps int64) {
+	t.Helper()
 	path, frame, err := d.VideoFrame(e, key)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +218,7 @@ func checkVideo(t *testing.T, d *dataset.Dataset, e int, key string, s stream, a
 		if got, want := mean(rgb), float64(grey(n+add)); math.Abs(got-want) > 4 {
 			t.Errorf("%s row %d shows grey %.1f, want %.0f (picture %d)", key, row, got, want, n)
 		}
-		before, _ := s.held(ticks[row] - int64(math.Round(1e9/30)))
+		before, _ := s.held(ticks[row] - int64(math.Round(1e9/float64(fps))))
 		if want := n != before; row > 0 && fresh[row] != want {
 			t.Errorf("%s row %d fresh %v, want %v", key, row, fresh[row], want)
 		}

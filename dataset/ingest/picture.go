@@ -64,7 +64,9 @@ func (s *survey) accessUnit(c *camera, m rawlog.Message, n int) error {
 		}
 		c.width, c.height = w, h
 	}
-	c.samples = append(c.samples, s.align.sampleOf(m, v.Timestamp.Nanos(), n))
+	sm := s.align.sampleOf(m, v.Timestamp.Nanos(), n)
+	sm.key = c.units.See(au)
+	c.samples = append(c.samples, sm)
 	return nil
 }
 

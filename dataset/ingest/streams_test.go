@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h264"
+	"github.com/pinch-robotics/pinch/dataset/video"
 	"github.com/pinch-robotics/pinch/frames"
 	"github.com/pinch-robotics/pinch/internal/feature"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
@@ -241,5 +243,53 @@ func TestJumpOfTheTracker(t *testing.T) {
 	// There and back again; 5.2 s lies between rows 2 (5186 ms) and 3 (5220 ms) of a segment that begins at tick 3 (5120 ms).
 	if len(s.warnings) != 1 || s.warnings[0] != "segment 0: left_hand_root jumps 2 times, first before row 3, by up to 0.60 m" {
 		t.Errorf("warnings %q", s.warnings)
+	}
+}
+
+// A camera that sends key frames every second picture, in step with the rows, is copied: the dataset holds its own packets.
+func TestH264InStepWithTheRowsIsCopied(t *testing.T) {
+	dir := t.TempDir()
+	var greys []uint8
+	for n := range int64(40) {
+		greys = append(greys, grey(n))
+	}
+	units := greyH264(t, greys, 2)
+	l := newLog(t, dir+"/rec", "copied", "rig")
+	l.session(5100*ms, rawlog.EventSubtask, "wave")
+	l.writeRig(6000*ms, true)
+	for n := int64(0); n < 40; n++ {
+		at := 5000*ms + n*25*ms
+		l.ros("/center_camera/video", at, &rosmsg.CompressedVideo{Timestamp: header(at, "").Stamp, FrameID: "center", Format: "h264", Data: units[n]})
+	}
+	l.session(5700*ms, rawlog.EventAccept, "wave")
+	l.segment(5100*ms, 5700*ms, "wave", true)
+	l.close("yubi", "45444444-2222-4333-8444-555555555555")
+	for _, tc := range []struct {
+		o    Options
+		same bool
+	}{{Options{FPS: 40}, true}, {Options{FPS: 20}, false}, {Options{FPS: 40, CRF: 20}, false}} {
+		tc.o.Sources, tc.o.Out = []string{dir + "/rec"}, fmt.Sprintf("%s/set%d-%d", dir, tc.o.FPS, tc.o.CRF)
+		_, d := ingest(t, tc.o)
+		path, _, err := d.VideoFrame(0, feature.ImageCenter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times := column[int64](t, d, "observation.capture_time.center", 0)
+		copied := 0
+		err = video.Packets(path, func(i int, data []byte) error {
+			var au h264.AnnexB
+			if err := au.Unmarshal(units[(times[2*i]-5000*ms)/(25*ms)]); err != nil {
+				return err
+			}
+			slice := au[len(au)-1]
+			if bytes.HasSuffix(data, slice) {
+				copied++
+			}
+			return nil
+		})
+		if err != nil || (copied == len(times)/2) != tc.same || (copied > 0) != tc.same {
+			t.Errorf("FPS %d CRF %d: %d of %d packets are the camera's, %v", tc.o.FPS, tc.o.CRF, copied, len(times)/2, err)
+		}
+		checkVideoAt(t, d, 0, feature.ImageCenter, stream{25 * ms, 5000 * ms}, 0, column[int64](t, d, feature.RowStamp, 0), int64(tc.o.FPS))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pinch-robotics/pinch/dataset/video"
 	"github.com/pinch-robotics/pinch/frames"
 	"github.com/pinch-robotics/pinch/internal/meta"
 	"github.com/pinch-robotics/pinch/internal/rawlog"
@@ -48,6 +49,7 @@ type camera struct {
 	video         bool // H.264 access units, not JPEG
 	height, width int
 	samples       []sample
+	units         video.Units // of an H.264 stream
 	// skipped counts access units before the first one that can be decoded; they have ordinals too.
 	skipped int
 }
