@@ -218,7 +218,7 @@ func (d *Driver) readError() error {
 // error state is not.
 func (d *Driver) ask(f wire.Function, params []byte) ([]byte, error) {
 	d.trans++
-	d.out = wire.Append(d.out[:0], d.trans, f, params)
+	d.out = wire.Append(d.out[:0], wire.Frame{Transaction: d.trans, Protocol: wire.Private, Function: f, Payload: params})
 	if err := d.control.SetDeadline(time.Now().Add(d.silence())); err != nil {
 		return nil, err
 	}
@@ -226,21 +226,21 @@ func (d *Driver) ask(f wire.Function, params []byte) ([]byte, error) {
 		return nil, fmt.Errorf("xarm: send function %d: %w", f, err)
 	}
 	for {
-		trans, got, payload, ok, err := wire.Read(d.control)
+		got, err := wire.Read(d.control)
 		if err != nil {
 			return nil, fmt.Errorf("xarm: wait for the answer to function %d: %w", f, err)
 		}
-		if !ok || trans != d.trans || got != f {
+		if !got.Ours() || got.Transaction != d.trans || got.Function != f {
 			continue
 		}
-		if len(payload) < 1 {
+		if len(got.Payload) < 1 {
 			return nil, fmt.Errorf("xarm: answer to function %d without a state", f)
 		}
-		d.flags = payload[0]
+		d.flags = got.Payload[0]
 		if d.flags&wire.BitInvalid != 0 {
 			return nil, fmt.Errorf("xarm: the controller does not know function %d with these parameters; its firmware may be too old", f)
 		}
-		return payload[1:], nil
+		return got.Payload[1:], nil
 	}
 }
 

@@ -85,7 +85,7 @@ func TestGuardsOfServoMode(t *testing.T) {
 		o := stub.XArmOptions{}
 		if c.step == 0 {
 			o.Q = [7]float64{0, 1.2, 0, 2.7, 0, 1.4, 0} // stretched out
-			c.step = 0.012                            // 3 rad/s, at 0.5 m and more
+			c.step = 0.012                              // 3 rad/s, at 0.5 m and more
 		}
 		x, opts := bench(t, o)
 		d := driver(t, opts)
@@ -167,10 +167,10 @@ func TestNotReady(t *testing.T) {
 // The bytes of the first requests, as the vendor's SDK sends them.
 func TestRequestBytes(t *testing.T) {
 	for want, got := range map[string][]byte{
-		"0001" + "0002" + "0001" + "01":                  wire.Append(nil, 1, wire.GetVersion, nil),
-		"0002" + "0002" + "0003" + "0b" + "08" + "01":    wire.Append(nil, 2, wire.MotionOn, []byte{8, 1}),
-		"0003" + "0002" + "0002" + "13" + "01":           wire.Append(nil, 3, wire.SetMode, []byte{1}),
-		"0004" + "0002" + "0005" + "1d" + "0000c03f"[:8]: wire.Append(nil, 4, wire.ServoJoint, wire.AppendFloats(nil, 1.5)),
+		"0001" + "0002" + "0001" + "01":                  wire.Append(nil, wire.Frame{Transaction: 1, Protocol: 2, Function: wire.GetVersion, Payload: nil}),
+		"0002" + "0002" + "0003" + "0b" + "08" + "01":    wire.Append(nil, wire.Frame{Transaction: 2, Protocol: 2, Function: wire.MotionOn, Payload: []byte{8, 1}}),
+		"0003" + "0002" + "0002" + "13" + "01":           wire.Append(nil, wire.Frame{Transaction: 3, Protocol: 2, Function: wire.SetMode, Payload: []byte{1}}),
+		"0004" + "0002" + "0005" + "1d" + "0000c03f"[:8]: wire.Append(nil, wire.Frame{Transaction: 4, Protocol: 2, Function: wire.ServoJoint, Payload: wire.AppendFloats(nil, 1.5)}),
 	} {
 		if h := hex.EncodeToString(got); h != want {
 			t.Errorf("bytes %s, want %s", h, want)

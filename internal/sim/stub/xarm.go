@@ -236,13 +236,14 @@ func (x *XArm) serveControl(c net.Conn) {
 		x.mu.Unlock()
 	}()
 	for {
-		trans, f, p, ok, err := wire.Read(c)
+		r, err := wire.Read(c)
 		if err != nil {
 			return
 		}
-		if !ok {
+		if !r.Ours() {
 			continue
 		}
+		f, p := r.Function, r.Payload
 		x.mu.Lock()
 		for x.opts.Patience > 0 && f == wire.ServoJoint && x.served && !x.down {
 			x.cond.Wait() // a busy machine has held the controller's own cycle up: one command each
@@ -261,7 +262,7 @@ func (x *XArm) serveControl(c net.Conn) {
 		}
 		x.cond.Broadcast()
 		x.mu.Unlock()
-		if _, err := c.Write(wire.Append(nil, trans, f, append([]byte{flags}, values...))); err != nil {
+		if _, err := c.Write(wire.Append(nil, wire.Frame{Transaction: r.Transaction, Protocol: r.Protocol, Function: f, Payload: append([]byte{flags}, values...)})); err != nil {
 			return
 		}
 	}

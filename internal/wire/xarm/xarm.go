@@ -1,7 +1,8 @@
 // Package xarm speaks the control protocol of UFACTORY xArm controllers: requests over TCP port 502 and state reports from port 30003.
 //
-//	request  := transaction u16 | 2 u16 | length u16 | function u8 | parameters        header big endian; length counts function and parameters
-//	response := transaction u16 | 2 u16 | length u16 | function u8 | state u8 | values length counts function, state and values
+//	request  := transaction u16 | protocol u16 | length u16 | function u8 | parameters        header big endian; length counts function and parameters
+//	response := transaction u16 | protocol u16 | length u16 | function u8 | state u8 | values length counts function, state and values
+//	protocol := 2, or 3 from firmware 1.8.6 on, with which the controller ends connections that are silent; an answer repeats the request's
 //	state    := bits 40 error, 20 warning, 10 not ready for motion, 08 invalid request
 //	numbers  := float32 little endian, angles in radians, lengths in millimetres; integers big endian
 //
@@ -53,8 +54,11 @@ const (
 	ModeServo    = 1
 )
 
-// protocol is the second word of each frame.
-const protocol = 2
+// The protocols, second word of each frame.
+const (
+	Private      = 2
+	PrivateAlive = 3
+)
 
 // Bits of a response's state.
 const (
@@ -64,32 +68,42 @@ const (
 	BitError    = 0x40
 )
 
-// Append adds a request's or, with the state as first byte of payload, a response's bytes.
-func Append(b []byte, transaction uint16, f Function, payload []byte) []byte {
-	b = binary.BigEndian.AppendUint16(b, transaction)
-	b = binary.BigEndian.AppendUint16(b, protocol)
-	b = binary.BigEndian.AppendUint16(b, uint16(1+len(payload)))
-	return append(append(b, byte(f)), payload...)
+// Frame is one request or response; a response's payload begins with the state.
+type Frame struct {
+	Transaction, Protocol uint16
+	Function              Function
+	Payload               []byte
+}
+
+// Ours reports whether a frame is of a protocol of this package; the SDK's heartbeats are not.
+func (f Frame) Ours() bool { return f.Protocol == Private || f.Protocol == PrivateAlive }
+
+// Append adds a frame's bytes.
+func Append(b []byte, f Frame) []byte {
+	b = binary.BigEndian.AppendUint16(b, f.Transaction)
+	b = binary.BigEndian.AppendUint16(b, f.Protocol)
+	b = binary.BigEndian.AppendUint16(b, uint16(1+len(f.Payload)))
+	return append(append(b, byte(f.Function)), f.Payload...)
 }
 
 // maxFrame bounds a frame's length field; the largest known response has 250 bytes.
 const maxFrame = 1024
 
-// Read reads one frame. Frames of another protocol number (heartbeats of the vendor's SDK) have ok false.
-func Read(r io.Reader) (transaction uint16, f Function, payload []byte, ok bool, err error) {
+// Read reads one frame.
+func Read(r io.Reader) (Frame, error) {
 	var head [6]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, 0, nil, false, err
+		return Frame{}, err
 	}
 	length := int(binary.BigEndian.Uint16(head[4:]))
 	if length < 1 || length > maxFrame {
-		return 0, 0, nil, false, fmt.Errorf("read xArm frame: length %d outside 1 to %d; the peer does not speak this protocol", length, maxFrame)
+		return Frame{}, fmt.Errorf("read xArm frame: length %d outside 1 to %d; the peer does not speak this protocol", length, maxFrame)
 	}
 	body := make([]byte, length)
 	if _, err := io.ReadFull(r, body); err != nil {
-		return 0, 0, nil, false, fmt.Errorf("read xArm frame of %d bytes: %w", length, err)
+		return Frame{}, fmt.Errorf("read xArm frame of %d bytes: %w", length, err)
 	}
-	return binary.BigEndian.Uint16(head[:]), Function(body[0]), body[1:], binary.BigEndian.Uint16(head[2:]) == protocol, nil
+	return Frame{binary.BigEndian.Uint16(head[:]), binary.BigEndian.Uint16(head[2:]), Function(body[0]), body[1:]}, nil
 }
 
 // AppendFloats adds numbers.

@@ -28,6 +28,7 @@ out["Moved"] = arm.get_servo_angle(is_radian=True)[1][0] - q[0]
 out["Reported"] = arm.angles[0] - q[0]
 # A jump: the controller stops with its error.
 target = list(q)
+target[0] += 0.12
 target[6] += 0.5
 out["Jump"] = arm.set_servo_angle_j(target, is_radian=True)
 time.sleep(0.2)
