@@ -40,7 +40,7 @@ type ControlConfig struct {
 type SafetyConfig struct {
 	TableHeightM        float64 `yaml:"table_height_m"`         // z of the table top in the cell frame
 	TableClearanceM     float64 `yaml:"table_clearance_m"`      // arms (not fingers) stay this far above it
-	FingerClearanceM    float64 `yaml:"finger_clearance_m"`     // fingertips' centre lines stay this far above it
+	FingerClearanceM    float64 `yaml:"finger_clearance_m"`     // the ends of the pads stay this far above it
 	ArmClearanceM       float64 `yaml:"arm_clearance_m"`        // surfaces of the two arms stay this far apart
 	HandSpeedMPS        float64 `yaml:"hand_speed_m_per_s"`     // a chunk that implies more is rejected before motion
 	HandRateRadPS       float64 `yaml:"hand_rate_rad_per_s"`    // the same for rotation
@@ -67,7 +67,7 @@ func DefaultCell() Cell {
 			ContactRad: 0.008,
 		},
 		Safety: SafetyConfig{
-			TableClearanceM: 0.02, FingerClearanceM: 0.008, ArmClearanceM: 0.03,
+			TableClearanceM: 0.02, FingerClearanceM: 0.003, ArmClearanceM: 0.03,
 			HandSpeedMPS: 1.0, HandRateRadPS: 2.5 * 1.2, // the arm's own rate limit and a fifth more for noise between rows
 			SeamGateM: 0.12, SeamGateRad: 0.7,
 			FollowingRad: 0.15, ReachErrorM: 0.01, ReachErrorRad: 0.052, // 1 cm, 3 degrees

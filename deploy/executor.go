@@ -104,26 +104,6 @@ func (e *executor) commandedAt(t int64) hands {
 	return mix(c.hands, next.hands, float64(t-c.t)/float64(next.t-c.t))
 }
 
-// pressed is the largest angle (rad) that a joint, measured at now, is off its command: what it was told one action latency ago.
-func (e *executor) pressed(now int64, q [2]armlink.Joints) (worst float64, hand, joint int) {
-	t := now - e.latency
-	i := e.commitAt(t)
-	c, next := e.commits[i], e.commits[min(i+1, len(e.commits)-1)]
-	f := 0.0
-	if t > c.t && next.t > c.t {
-		f = float64(t-c.t) / float64(next.t-c.t)
-	}
-	for h := range q {
-		for j := range q[h] {
-			want := c.q[h][j] + f*(next.q[h][j]-c.q[h][j])
-			if d := math.Abs(q[h][j] - want); d > worst {
-				worst, hand, joint = d, h, j
-			}
-		}
-	}
-	return worst, hand, joint
-}
-
 // commitAt is the index of the last commit at or before t, 0 when all are later.
 func (e *executor) commitAt(t int64) int {
 	i := len(e.commits) - 1

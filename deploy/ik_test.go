@@ -151,7 +151,7 @@ func TestFingersStopAboveTheTable(t *testing.T) {
 	}
 	p := s.pair.arms[0].at(q[0])
 	g := robotmodel.YUBI()
-	right, left := g.Tips(0.3)
+	right, left := g.Pads(0.3)
 	z := math.Min(p.hand.Apply(right)[2], p.hand.Apply(left)[2])
 	if want := s.pair.safety.FingerClearanceM; z < want-1e-4 || z > want+0.01 {
 		t.Errorf("fingertips at %.4f m above the table, want %.4f", z, want)

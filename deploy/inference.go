@@ -214,6 +214,20 @@ func followingError(s *Session) (worst float64, hand, joint int) {
 	return worst, hand, joint
 }
 
+// pressed is the largest angle (rad) by which a joint is off its command beyond what the arm's stated lag explains at the command's speed.
+func pressed(s *Session, lag time.Duration) (worst float64, hand, joint int) {
+	const slack = 1.2 // a lag is not the same at every speed
+	for h := range Hands {
+		a := s.arm(h)
+		for j := range a.Q {
+			if d := math.Abs(a.Q[j]-a.QCmd[j]) - slack*lag.Seconds()*math.Abs(a.DQCmd[j]); d > worst {
+				worst, hand, joint = d, h, j
+			}
+		}
+	}
+	return worst, hand, joint
+}
+
 // surfaces is the distance between the arms' surfaces as measured.
 func (s *Session) surfaces(sc *scene) float64 {
 	var q [2]armlink.Joints

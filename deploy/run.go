@@ -26,7 +26,7 @@ type run struct {
 	pending  *asked
 	wantNew  bool  // ask at once, whatever is left of the chunk
 	rejects  int   // chunks in a row that were refused or could not be followed
-	yielding int64 // until when hands that met something are left alone
+	yielding int64 // when hands that met something have given way
 	standing int64 // when the arms came to stand without a chunk; 0: they move
 	stopping string
 	ending   bool
@@ -340,8 +340,8 @@ func (r *run) ask(ctx context.Context, now int64) error {
 		right, okR = r.s.wrists[1].before(t)
 	}
 	m, ok := r.hist.at(t)
-	if !okL || !okR || !ok {
-		return nil // captured before the run began
+	if !okL || !okR || !ok || t < r.yielding {
+		return nil // captured before the run began, or before the hands had given way
 	}
 	a := &asked{obs: observation(m, r.prompt, r.exec.policyTime(t-r.exec.latency)), jpeg: [2][]byte{left.JPEG, right.JPEG}, tObs: t, tAsked: now}
 	r.wantNew = false
@@ -402,13 +402,16 @@ func (r *run) refuse(kind string, why error) error {
 // follow, and what still holds them then is met again.
 func (r *run) giveWay(now int64, m hands) error {
 	limit := r.s.cell.Control.ContactRad
-	far, hand, joint := r.exec.pressed(now, [2]armlink.Joints{r.s.arm(0).Q, r.s.arm(1).Q})
+	far, hand, joint := pressed(r.s, time.Duration(r.exec.latency))
 	if limit == 0 || far < limit || now < r.yielding {
 		return nil
 	}
 	r.yielding = now + int64(ms(r.s.cell.Control.SwitchLeadMS+yieldMS)) + r.exec.latency
 	r.res.Contacts++
 	r.wantNew = true
+	if r.pending != nil {
+		r.pending.stale = true // it starts from the command that pressed
+	}
 	r.exec.giveWay(now, m)
 	return r.event("contact", fmt.Sprintf("%s arm joint %d is pressed %.3f rad off its command; the hands give way", Hands[hand], joint+1, far))
 }

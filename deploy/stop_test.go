@@ -126,10 +126,10 @@ func TestStallIsReportedNotNudged(t *testing.T) {
 // A cell with a camera missing, or with one arm, is refused with its name.
 func TestIncompleteCells(t *testing.T) {
 	for want, edit := range map[string]func(*armlink.Hello){
-		"no right wrist camera": func(h *armlink.Hello) { h.Cameras = h.Cameras[:1] },
-		"armlink 9":             func(h *armlink.Hello) { h.Version = 9 },
-		"arm model \"no-such-arm\"":     func(h *armlink.Hello) { h.Arms[1].Model = "no-such-arm" },
-		"world_from_base":       func(h *armlink.Hello) { h.Arms[0].WorldFromBase = armlink.Pose{} },
+		"no right wrist camera":     func(h *armlink.Hello) { h.Cameras = h.Cameras[:1] },
+		"armlink 9":                 func(h *armlink.Hello) { h.Version = 9 },
+		"arm model \"no-such-arm\"": func(h *armlink.Hello) { h.Arms[1].Model = "no-such-arm" },
+		"world_from_base":           func(h *armlink.Hello) { h.Arms[0].WorldFromBase = armlink.Pose{} },
 	} {
 		f, err := NewFake(FakeOptions{Greet: edit})
 		if err != nil {

@@ -35,10 +35,13 @@ func (a *Arm) Capsules() []Capsule {
 func (g *Gripper) Capsules(angle float64) []Capsule {
 	c := g.PalmCenter
 	right, left := g.Tips(angle)
+	padRight, padLeft := g.Pads(angle)
 	return []Capsule{
 		{Link: LinkHand, A: Vec{c[0] - g.PalmLen, c[1], c[2]}, B: Vec{c[0] + g.PalmLen, c[1], c[2]}, Radius: g.PalmRadius},
 		{Link: LinkHand, A: g.RightPivot, B: right, Radius: g.FingerRadius, Finger: true},
 		{Link: LinkHand, A: Vec{g.RightPivot[0], -g.RightPivot[1], g.RightPivot[2]}, B: left, Radius: g.FingerRadius, Finger: true},
+		{Link: LinkHand, A: right, B: padRight, Radius: g.FingerRadius, Finger: true},
+		{Link: LinkHand, A: left, B: padLeft, Radius: g.FingerRadius, Finger: true},
 	}
 }
 

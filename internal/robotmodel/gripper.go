@@ -8,6 +8,7 @@ type Gripper struct {
 	HandFromCamera      Transform // wrist camera link
 	RightPivot          Vec       // axis of the right finger in hand_root; the left one is mirrored in y
 	TipFromPivot        Vec       // right fingertip in the right finger's frame; the left one is mirrored in y
+	PadFromPivot        Vec       // inner corner of the right pad at its end, likewise: the lowest point of an open finger
 	ClosedRad, OpenRad  float64   // range of the finger angle
 	MaxRate             float64   // rad/s
 	MaxAcceleration     float64   // rad/s²
@@ -27,6 +28,7 @@ func YUBI() Gripper {
 		HandFromCamera:  Translation(0, 0, 0.0426),
 		RightPivot:      Vec{-0.016, -0.015, 0},
 		TipFromPivot:    Vec{0.10943, -0.014, 0},
+		PadFromPivot:    Vec{0.10943, 0.0145, 0}, // half a millimetre from the middle when closed
 		ClosedRad:       0,
 		OpenRad:         0.94,
 		MaxRate:         3.2,
@@ -42,9 +44,14 @@ func YUBI() Gripper {
 }
 
 // Tips returns the fingertip positions in hand_root for a finger angle (rad): right, left.
-func (g *Gripper) Tips(angle float64) (right, left Vec) {
+func (g *Gripper) Tips(angle float64) (right, left Vec) { return g.onFingers(g.TipFromPivot, angle) }
+
+// Pads returns the inner corners of both pads at their ends in hand_root for a finger angle (rad): right, left.
+func (g *Gripper) Pads(angle float64) (right, left Vec) { return g.onFingers(g.PadFromPivot, angle) }
+
+func (g *Gripper) onFingers(fromPivot Vec, angle float64) (right, left Vec) {
 	turn := axis(2, -angle) // a positive angle turns the right finger about -Z, outwards
-	v := turn.Rotate(g.TipFromPivot)
+	v := turn.Rotate(fromPivot)
 	right = Vec{g.RightPivot[0] + v[0], g.RightPivot[1] + v[1], g.RightPivot[2] + v[2]}
 	return right, Vec{right[0], -right[1], right[2]}
 }

@@ -93,6 +93,14 @@ func TestGripperGeometry(t *testing.T) {
 				if d := norm(sub(tip, vec(want[0], want[1], want[2]))); d > 1e-9 {
 					t.Errorf("%s hand at %v rad: %s tip %v is %v m off", s, q, finger, tip, d)
 				}
+				pad := hand.Inv().Mul(c.eng.pose(c.eng.body(s.String() + "_" + finger + "_pad"))).Apply(vec(padHalfLength, mirror*padHalfThickness, 0))
+				right, left = g.Pads(q)
+				if want = right; finger == "left" {
+					want = left
+				}
+				if d := norm(sub(pad, vec(want[0], want[1], want[2]))); d > 1e-9 {
+					t.Errorf("%s hand at %v rad: %s pad ends at %v, %v m off", s, q, finger, pad, d)
+				}
 			}
 		}
 		inner := func(finger string, along, side float64) r3Vec { // a point on a pad's face, in hand_root
@@ -100,8 +108,8 @@ func TestGripperGeometry(t *testing.T) {
 		}
 		c.placeFingers(s, 0)
 		c.eng.forward()
-		if gap := inner("left", padHalfLength, -1).Y - inner("right", padHalfLength, 1).Y; math.Abs(gap-2*padGapClosed) > 1e-9 {
-			t.Errorf("%s hand closed: pads are %v m apart at the tips, want %v", s, gap, 2*padGapClosed)
+		if gap := inner("left", padHalfLength, -1).Y - inner("right", padHalfLength, 1).Y; math.Abs(gap-0.001) > 1e-9 {
+			t.Errorf("%s hand closed: pads are %v m apart at the tips, want %v", s, gap, 0.001)
 		}
 		c.placeFingers(s, ContactAngle(BlockHalfWidth))
 		c.eng.forward()

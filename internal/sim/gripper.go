@@ -18,7 +18,6 @@ const (
 	padMass          = 0.006
 	padStiffness     = 1000.0 // N/m
 	padTravel        = 0.012
-	padGapClosed     = 0.0005 // from the middle plane, at angle 0
 
 	wristFovyDeg = 90 // the rig's lens is wider; a pinhole image wider than this wastes its pixels at the rim
 )
@@ -34,11 +33,8 @@ func ContactAngle(w float64) float64 {
 	return p - math.Asin(want/r)
 }
 
-// padTip is the inner corner of the right pad at its tip, in the right finger's frame: at angle 0 it lies padGapClosed from the
-// middle plane.
-func padTip(g robotmodel.Gripper) (x, y float64) {
-	return g.TipFromPivot[0], -g.RightPivot[1] - padGapClosed
-}
+// padTip is the inner corner of the right pad at its tip, in the right finger's frame.
+func padTip(g robotmodel.Gripper) (x, y float64) { return g.PadFromPivot[0], g.PadFromPivot[1] }
 
 // hand writes a gripper. A free hand has a free joint, a carried one is fixed to the body that is open.
 func (w *writer) hand(s Side, at frames.Pose, free bool) {
