@@ -115,6 +115,7 @@ func (d *Dataset) readV30() (err error) {
 	if d.stats, err = readStats(d.root); err != nil {
 		return err
 	}
+	loadStats(d.info.Features, d.stats)
 	if d.info.TotalEpisodes == 0 {
 		return nil // an empty dataset has no episode files, which is valid
 	}

@@ -77,6 +77,8 @@ type infoJSON struct {
 	TotalEpisodes    int               `json:"total_episodes"`
 	TotalFrames      int               `json:"total_frames"`
 	TotalTasks       int               `json:"total_tasks"`
+	TotalVideos      *int              `json:"total_videos,omitempty"` // v2.1
+	TotalChunks      *int              `json:"total_chunks,omitempty"` // v2.1
 	ChunksSize       int               `json:"chunks_size"`
 	DataFilesSizeMB  int               `json:"data_files_size_in_mb,omitempty"`
 	VideoFilesSizeMB int               `json:"video_files_size_in_mb,omitempty"`
@@ -218,8 +220,13 @@ func marshalIndent(v any) ([]byte, error) {
 }
 
 func (i Info) encode() ([]byte, error) {
-	j := infoJSON{i.CodebaseVersion, nil, i.TotalEpisodes, i.TotalFrames, i.TotalTasks, i.ChunksSize, i.DataFilesSizeMB,
-		i.VideoFilesSizeMB, wholeNumber(i.FPS), i.Splits, i.DataPath, nil, i.Features}
+	j := infoJSON{CodebaseVersion: i.CodebaseVersion, TotalEpisodes: i.TotalEpisodes, TotalFrames: i.TotalFrames, TotalTasks: i.TotalTasks,
+		ChunksSize: i.ChunksSize, DataFilesSizeMB: i.DataFilesSizeMB, VideoFilesSizeMB: i.VideoFilesSizeMB, FPS: wholeNumber(i.FPS),
+		Splits: i.Splits, DataPath: i.DataPath, Features: i.Features}
+	if i.major() == 2 {
+		videos, chunks := i.TotalEpisodes*len(i.cameras()), (i.TotalEpisodes+i.ChunksSize-1)/i.ChunksSize
+		j.TotalVideos, j.TotalChunks = &videos, &chunks
+	}
 	if i.RobotType != "" {
 		j.RobotType = &i.RobotType
 	}

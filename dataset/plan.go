@@ -24,6 +24,10 @@ type Plan struct {
 	Task func(string) string
 	// Note tells plans apart whose functions differ: a run that was interrupted goes on only with a plan of equal note.
 	Note string
+	// Version is the format of the result: "" or "v3.0", or "v2.1", which has files for each episode.
+	Version string
+	// Recompute makes all statistics and content hashes anew from rows and pictures; else those of what does not change are taken over.
+	Recompute bool
 	// Pack fills files up to the sizes of LeRobot's roll-over; else episodes that shared a file share one afterwards, and files in
 	// which nothing changes are taken over whole.
 	Pack bool
@@ -99,10 +103,16 @@ func (f PlanFeature) changed() bool {
 	return f.From != f.Name || f.Elements != nil || f.Values != nil || f.Encode != nil
 }
 
+// v21 reports whether the result has files for each episode.
+func (p Plan) v21() bool { return p.Version == v21Version }
+
 // check refuses plans that no dataset can follow.
 func (p Plan) check() error {
 	if len(p.Episodes) == 0 {
 		return errors.New("no episodes are left")
+	}
+	if p.Version != "" && p.Version != Version && p.Version != v21Version {
+		return fmt.Errorf("version %q can not be written; choose %s or %s", p.Version, Version, v21Version)
 	}
 	if p.FPS <= 0 {
 		return fmt.Errorf("fps is %d, want a positive whole number", p.FPS)
@@ -288,6 +298,12 @@ func (p Plan) placeRows(l *layout) error {
 	size := 0.0
 	for i := range p.Episodes {
 		bytes := 0.0
+		if p.v21() {
+			if err := k.add(i, true); err != nil {
+				return err
+			}
+			continue
+		}
 		fresh := i > 0 && keys[i] != keys[i-1]
 		if p.Pack {
 			whole, err := fileSize(keys[i].d.root, keys[i].path)
@@ -311,7 +327,7 @@ func (p Plan) placeRows(l *layout) error {
 	l.data, l.dataRun = k.runs, k.members
 	same := map[*Dataset]bool{}
 	for d := range counted {
-		same[d] = p.Task == nil && d.info.major() == 3 && p.sameColumns(d) && p.sameTasks(d)
+		same[d] = p.Task == nil && !p.v21() && d.info.major() == 3 && p.sameColumns(d) && p.sameTasks(d)
 	}
 	for r := range l.data {
 		lo, hi := l.data[r].lo, l.data[r].hi

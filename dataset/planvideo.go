@@ -85,9 +85,9 @@ func (p Plan) packPictures(l *layout, c *camera, from []pictures) (k packer, err
 	var head video.Info // of the first part in the file
 	probes := probeCache{}
 	for i := range p.Episodes {
-		fresh := i == 0 || from[i].key != from[i-1].key
+		fresh := i == 0 || p.v21() || from[i].key != from[i-1].key
 		var bytes float64
-		if p.Pack {
+		if p.Pack && !p.v21() {
 			var info video.Info
 			bytes = float64(l.lengths[i]) * 30e3 // pictures that are not a video yet
 			if from[i].key.d != nil {

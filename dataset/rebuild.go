@@ -145,7 +145,12 @@ func (r *rebuild) run(ctx context.Context) (err error) {
 	if err := r.stage(); err != nil {
 		return err
 	}
-	if err := r.makeMeta(ctx); err != nil {
+	if r.p.v21() {
+		err = r.makeMetaV21(ctx)
+	} else {
+		err = r.makeMeta(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -165,12 +170,38 @@ func (r *rebuild) makeInfo() {
 	for _, f := range r.p.Features {
 		g := f.Feature
 		if g.DType == Video {
-			r.info.VideoPath = defaultVideoPath
+			r.info.VideoPath = r.videoTemplate()
 			g.Names = []string{"height", "width", "channels"}
 		}
 		r.info.Features = append(r.info.Features, g)
 	}
 	r.info.Features = append(r.info.Features, DefaultFeatures()...)
+	if r.p.v21() {
+		r.info.CodebaseVersion, r.info.DataPath = v21Version, v21DataPath
+		r.info.DataFilesSizeMB, r.info.VideoFilesSizeMB = 0, 0
+	}
+}
+
+func (r *rebuild) videoTemplate() string {
+	if r.p.v21() {
+		return v21VideoPath
+	}
+	return defaultVideoPath
+}
+
+// dataPath and videoPath are where a file of the result stands.
+func (r *rebuild) dataPath(f run) string {
+	if r.p.v21() {
+		return expand(v21DataPath, v21Values(f.lo, ""))
+	}
+	return f.file.path(defaultDataPath, "")
+}
+
+func (r *rebuild) videoPath(f run, camera string) string {
+	if r.p.v21() {
+		return expand(v21VideoPath, v21Values(f.lo, camera))
+	}
+	return f.file.path(defaultVideoPath, camera)
 }
 
 // fingerprint tells whether the files of an interrupted run belong to this plan.
@@ -187,7 +218,7 @@ func (r *rebuild) fingerprint() (string, error) {
 		g.PlanFeature.Values = nil
 		features = append(features, g)
 	}
-	err := e.Encode([]any{identityVersion, r.p.FPS, r.p.RobotType, r.p.Note, r.p.Pack, r.p.Task != nil, r.tasks})
+	err := e.Encode([]any{identityVersion, r.p.FPS, r.p.RobotType, r.p.Note, r.p.Pack, r.p.Version, r.p.Recompute, r.p.Task != nil, r.tasks})
 	for _, f := range features {
 		err = errors.Join(err, e.Encode([]any{f.Feature, f.From, f.Elements, f.Function, f.Encode}))
 	}
@@ -229,12 +260,12 @@ func (r *rebuild) makeFiles(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(rebuildWorkers)
 	for _, f := range r.l.data {
-		to := f.file.path(defaultDataPath, "")
+		to := r.dataPath(f)
 		g.Go(func() error { return r.make(ctx, to, f.whole, func(tmp string) error { return r.rows(ctx, f, tmp) }) })
 	}
 	for _, c := range r.l.cameras {
 		for _, f := range c.files {
-			to := f.file.path(defaultVideoPath, c.f.Name)
+			to := r.videoPath(f, c.f.Name)
 			g.Go(func() error {
 				return r.make(ctx, to, f.whole, func(tmp string) error { return r.pictures(ctx, c, f, tmp) })
 			})

@@ -16,6 +16,9 @@ import (
 
 // stage opens what was made so far, as if its metadata were there already.
 func (r *rebuild) stage() error {
+	if r.p.v21() {
+		return r.stageV21()
+	}
 	n := len(r.p.Episodes)
 	t := &table{root: r.d.abs(nextDir), info: r.info, files: []tableFile{{rows: n}}, extras: map[int][]map[string]any{0: nil}}
 	t.tasks.start = make([]int32, n+1)
@@ -33,18 +36,24 @@ func (r *rebuild) stage() error {
 		}
 		t.cameras, t.videos = append(t.cameras, c.f.Name), append(t.videos, v)
 	}
-	r.info.Features = slices.Clone(r.info.Features)
-	for i, f := range r.info.Features {
-		if f.DType != Video {
-			continue
-		}
-		var err error
-		if r.info.Features[i].Info, err = r.videoInfo(f); err != nil {
-			return err
-		}
+	if err := r.describeVideos(); err != nil {
+		return err
 	}
 	t.info = r.info
 	r.staged = &Dataset{root: t.root, info: r.info, table: t, tasks: r.tasks, files: map[string]*dataFile{}}
+	return nil
+}
+
+// describeVideos fills the video features' info.
+func (r *rebuild) describeVideos() (err error) {
+	r.info.Features = slices.Clone(r.info.Features)
+	for i, f := range r.info.Features {
+		if f.DType == Video {
+			if r.info.Features[i].Info, err = r.videoInfo(f); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -54,7 +63,7 @@ func narrowRef(f fileIndex) fileRef { return fileRef{uint16(f.chunk), uint16(f.f
 func (r *rebuild) videoInfo(f Feature) (map[string]any, error) {
 	i := slices.IndexFunc(r.l.cameras, func(c *camera) bool { return c.f.Name == f.Name })
 	c := r.l.cameras[i]
-	probed, err := video.Probe(r.d.abs(nextDir + "/" + c.files[0].file.path(defaultVideoPath, f.Name)))
+	probed, err := video.Probe(r.d.abs(nextDir + "/" + r.videoPath(c.files[0], f.Name)))
 	if err != nil {
 		return nil, err
 	}
@@ -110,10 +119,23 @@ func (r *rebuild) makeMeta(ctx context.Context) error {
 		}
 		lo = hi
 	}
+	if err := r.writeTotals(ctx, pictures); err != nil {
+		return err
+	}
+	if len(r.tasks) > 0 {
+		return r.d.write(nextDir+"/"+tasksPath, func(w io.Writer) error {
+			return pq.Write(w, len(r.tasks), taskColumns(r.tasks), map[string]string{"pandas": tasksPandas})
+		})
+	}
+	return nil
+}
+
+// writeTotals writes stats.json and info.json.
+func (r *rebuild) writeTotals(ctx context.Context, pictures map[string][]Stats) error {
 	all := newMeasure(r.info.Features)
 	var paths []string
 	for _, f := range r.l.data {
-		paths = append(paths, f.file.path(defaultDataPath, ""))
+		paths = append(paths, r.dataPath(f))
 	}
 	if err := all.files(ctx, r.staged.root, paths); err != nil {
 		return fmt.Errorf("measure: %w", err)
@@ -122,14 +144,6 @@ func (r *rebuild) makeMeta(ctx context.Context) error {
 	r.result.RankError = all.rankError()
 	for name, parts := range pictures {
 		stats[name] = mixPictures(parts)
-	}
-	if len(r.tasks) > 0 {
-		err := r.d.write(nextDir+"/"+tasksPath, func(w io.Writer) error {
-			return pq.Write(w, len(r.tasks), taskColumns(r.tasks), map[string]string{"pandas": tasksPandas})
-		})
-		if err != nil {
-			return err
-		}
 	}
 	b, err := encodeStats(r.info.Features, stats)
 	if err != nil {
@@ -221,7 +235,7 @@ func (r *rebuild) episodeRows(ctx context.Context, lo, hi int, at fileIndex, pic
 		if err != nil {
 			return nil, err
 		}
-		e, err := r.staged.table.meta(i)
+		e, err := r.staged.at(i)
 		if err != nil {
 			return nil, err
 		}
@@ -268,12 +282,12 @@ func (r *rebuild) episodeStats(ctx context.Context, i int, e EpisodeMeta) (map[s
 		switch {
 		case f.DType.Visual():
 			s = have[plan.From]
-			if !s.complete(3) || plan.Encode != nil {
+			if !s.complete(3) || plan.Encode != nil || r.p.Recompute || r.encoded(f) {
 				s, err = r.pictureStats(ctx, f, e)
 			}
 		case !f.DType.Numeric():
 			continue
-		case own && plan.From != "" && kept(have[plan.From], plan, pe.From, e.Length):
+		case own && !r.p.Recompute && plan.From != "" && kept(have[plan.From], plan, pe.From, e.Length):
 			s = have[plan.From]
 			if plan.Elements != nil {
 				s = s.pick(plan.Elements)
@@ -303,7 +317,9 @@ func (s Stats) pick(elements []int) Stats {
 	out := Stats{Count: s.Count}
 	for _, name := range statNames {
 		if p := s.part(name); p != nil {
-			*out.part(name) = pickOf(*p, len(*p), elements)
+			if *p != nil {
+				*out.part(name) = pickOf(*p, len(*p), elements)
+			}
 		}
 	}
 	return out
@@ -327,17 +343,16 @@ func (r *rebuild) pictureStats(ctx context.Context, f Feature, e EpisodeMeta) (S
 
 // content is the hash of an episode: that of its source, less what left or changed, plus what is new.
 func (r *rebuild) content(pe PlanEpisode, source, e EpisodeMeta) (contentSum, error) {
+	if r.p.Recompute {
+		return r.staged.computeContent(e)
+	}
 	all, err := pe.From.content(source)
 	if err != nil {
 		return all, err
 	}
 	taken := map[string]bool{}
 	for _, f := range r.p.Features {
-		encode := f.Encode
-		if f.DType == Video {
-			encode = r.camera(f.Name).f.Encode
-		}
-		if !f.changed() && encode == nil {
+		if !f.changed() && !r.encoded(f.Feature) {
 			if s, err := pe.From.Feature(f.From); err == nil && s.DType == f.DType && slices.Equal(s.Shape, f.Shape) {
 				taken[f.From] = true
 				continue
@@ -380,6 +395,7 @@ func (r *rebuild) regroup(all contentSum, pe PlanEpisode, e EpisodeMeta) (conten
 	return all.minus(a).plus(b), errors.Join(err1, err2)
 }
 
-func (r *rebuild) camera(name string) *camera {
-	return r.l.cameras[slices.IndexFunc(r.l.cameras, func(c *camera) bool { return c.f.Name == name })]
+// encoded reports whether a camera's pictures were encoded anew, asked for or not.
+func (r *rebuild) encoded(f Feature) bool {
+	return slices.ContainsFunc(r.l.cameras, func(c *camera) bool { return c.f.Name == f.Name && c.f.Encode != nil })
 }

@@ -156,13 +156,43 @@ func (s *Stats) merge(b Stats) {
 }
 
 // statShape is the nesting in which LeRobot stores the vectors of a feature's statistics: {n} for numbers, {n,1,1} for
-// pictures. Its tools demand the picture form for every feature whose name contains "image", numbers too, and refuse
-// anything but (3,1,1) or (1,1,1); so such a feature can only have one or three elements.
+// pictures and for every feature whose name says "image", since its aggregation takes those for pictures.
 func statShape(f Feature, n int) []int {
 	if f.DType.Visual() || strings.Contains(f.Name, "image") {
 		return []int{n, 1, 1}
 	}
 	return []int{n}
+}
+
+// likePicture reports whether LeRobot's aggregation takes a single number for a picture because of its name. Up to 0.4 it wants
+// statistics of exactly three channels there, later of one or three: so the number is stored three times.
+func (f Feature) likePicture() bool {
+	return f.DType.Numeric() && f.Dim() == 1 && strings.Contains(f.Name, "image")
+}
+
+// stored is the form of statistics on disk.
+func (f Feature) stored(s Stats) Stats {
+	if !f.likePicture() || !s.complete(1) {
+		return s
+	}
+	return s.pick([]int{0, 0, 0})
+}
+
+// loaded undoes stored.
+func (f Feature) loaded(s Stats) Stats {
+	if !f.likePicture() || !s.complete(3) {
+		return s
+	}
+	return s.pick([]int{0})
+}
+
+// loadStats undoes stored for all features.
+func loadStats(features []Feature, stats map[string]Stats) {
+	for _, f := range features {
+		if s, ok := stats[f.Name]; ok && f.likePicture() {
+			stats[f.Name] = f.loaded(s)
+		}
+	}
 }
 
 // statsJSON is the form of meta/stats.json and of the v2.1 episodes_stats lines.
@@ -175,6 +205,7 @@ func encodeStats(features []Feature, stats map[string]Stats) ([]byte, error) {
 		if !ok {
 			continue
 		}
+		s = f.stored(s)
 		parts := map[string]any{}
 		for _, name := range statNames {
 			if name == "count" {

@@ -393,6 +393,9 @@ func (t *table) stats(row int) (map[string]Stats, error) {
 			readStatRows(f, c.Name, lo, hi, b.stats)
 		}
 	}
+	for _, s := range b.stats {
+		loadStats(t.info.Features, s)
+	}
 	t.block = b
 	return b.stats[row-b.first], nil
 }

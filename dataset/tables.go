@@ -152,7 +152,7 @@ func extraColumnOf[T any](name string, rows []EpisodeMeta) pq.Column {
 
 func statColumns(f Feature, rows []EpisodeMeta) []pq.Column {
 	dim := f.Dim()
-	if f.DType.Visual() {
+	if f.DType.Visual() || f.likePicture() {
 		dim = 3
 	}
 	var out []pq.Column
@@ -165,7 +165,7 @@ func statColumns(f Feature, rows []EpisodeMeta) []pq.Column {
 		}
 		values := make([]float64, 0, dim*len(rows))
 		for _, e := range rows {
-			s := e.Stats[f.Name]
+			s := f.stored(e.Stats[f.Name])
 			values = append(values, *s.part(part)...)
 		}
 		out = append(out, pq.Column{Name: name, Shape: statShape(f, dim), Values: values})

@@ -57,6 +57,7 @@ type v21Episode struct {
 	EpisodeIndex *int     `json:"episode_index"`
 	Tasks        []string `json:"tasks"`
 	Length       int      `json:"length"`
+	Content      string   `json:"content_sha256"`
 }
 
 type v21Task struct {
@@ -75,11 +76,16 @@ func (d *Dataset) readV21() error {
 	}
 	rows := map[int]int{} // episode to its place in d.episodes
 	from := 0
-	err := readLines(d.root, v21EpisodesPath, func(_ int, v v21Episode) error {
+	err := readLines(d.root, v21EpisodesPath, func(_ int, line json.RawMessage) error {
+		var v v21Episode
+		if err := json.Unmarshal(line, &v); err != nil {
+			return err
+		}
 		if v.EpisodeIndex == nil || *v.EpisodeIndex < 0 || v.Length < 0 {
 			return fmt.Errorf("want episode_index and length of at least 0")
 		}
-		e := EpisodeMeta{Index: *v.EpisodeIndex, Length: v.Length, Tasks: v.Tasks, FromIndex: from, Videos: map[string]VideoSpan{}, Extra: map[string]any{}}
+		e := EpisodeMeta{Index: *v.EpisodeIndex, Length: v.Length, Tasks: v.Tasks, FromIndex: from, Videos: map[string]VideoSpan{}, Extra: map[string]any{}, content: v.Content}
+		v21Extra(line, e.Extra)
 		if _, twice := rows[e.Index]; twice {
 			return fmt.Errorf("episode %d is there twice", e.Index)
 		}
@@ -99,6 +105,7 @@ func (d *Dataset) readV21() error {
 			return fmt.Errorf("no episode_index")
 		}
 		s, err := decodeStats(v.Stats)
+		loadStats(d.info.Features, s)
 		if r, ok := rows[*v.EpisodeIndex]; ok && err == nil {
 			d.episodes[r].Stats = s
 		}
@@ -149,4 +156,35 @@ func (d *Dataset) readV21Tasks() error {
 		d.tasks = append(d.tasks, strings.TrimSpace(text))
 	}
 	return nil
+}
+
+// v21Extra reads what a line says besides the format's own keys: texts, truth values, numbers and lists of texts.
+func v21Extra(line json.RawMessage, extra map[string]any) {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(line, &all) != nil {
+		return
+	}
+	for name, raw := range all {
+		if isEpisodeColumn(name) {
+			continue
+		}
+		var text string
+		var yes bool
+		var list []string
+		var whole int64
+		var real float64
+		switch {
+		case string(raw) == "null":
+		case json.Unmarshal(raw, &text) == nil:
+			extra[name] = text
+		case json.Unmarshal(raw, &yes) == nil:
+			extra[name] = yes
+		case json.Unmarshal(raw, &list) == nil:
+			extra[name] = list
+		case json.Unmarshal(raw, &whole) == nil:
+			extra[name] = whole
+		case json.Unmarshal(raw, &real) == nil:
+			extra[name] = real
+		}
+	}
 }

@@ -15,8 +15,8 @@ import (
 
 // Dataset makes `pinch dataset` with its verbs.
 func Dataset() *cobra.Command {
-	return program.Group("dataset", "check, describe, show and extract datasets",
-		datasetCheck(), datasetInfo(), datasetView(), datasetExtract())
+	verbs := []*cobra.Command{datasetCheck(), datasetInfo(), datasetView(), datasetExtract()}
+	return program.Group("dataset", "check, describe, show and edit datasets", append(verbs, datasetEdits()...)...)
 }
 
 func datasetInfo() *cobra.Command {
