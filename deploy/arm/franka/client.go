@@ -69,8 +69,16 @@ func (c *client) write() {
 	}
 }
 
-// send queues a message, or reports that the client does not read.
-func (c *client) send(m armlink.Message) error {
+// send queues a message, or reports that the client does not read. In lock-step there is time to wait for it.
+func (c *client) send(m armlink.Message, wait bool) error {
+	if wait {
+		select {
+		case c.out <- m:
+			return nil
+		case <-time.After(30 * time.Second):
+			return errSlow
+		}
+	}
 	select {
 	case c.out <- m:
 		return nil
@@ -91,7 +99,7 @@ func (c *client) close() {
 // refuse tells a client why it is not served and ends it.
 func (c *client) refuse(why string) {
 	go func() {
-		_ = c.send(&armlink.Fault{Text: why})
+		_ = c.send(&armlink.Fault{Text: why}, false)
 		time.Sleep(100 * time.Millisecond) // its goroutine takes a moment to send that
 		c.close()
 	}()

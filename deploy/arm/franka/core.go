@@ -48,6 +48,7 @@ type Core struct {
 	fault string // why the arm ended the last motion; empty: it did not
 	rest  bool   // nothing moves although no motion runs
 	note  string // why no motion runs, when it is no fault
+	begun int    // motions
 
 	last     uint64 // message id of the last state
 	seen     bool
@@ -156,6 +157,7 @@ func ailment(s *fci.State) string {
 // Begin tells that the arm has started a joint position motion.
 func (c *Core) Begin() {
 	c.phase, c.fault, c.note = phaseStarting, "", "the motion starts"
+	c.begun++
 }
 
 // Finish ends the motion in an orderly way; the arm has to stand (ModeIdle, ModeStopped).

@@ -29,6 +29,7 @@ type Report struct {
 	Reason   string
 	Robot    fci.RobotMode
 	Errors   fci.Errors
+	Begun    int  // motions since the process began
 	Running  bool // a motion runs
 	Judging  bool // its link is being judged
 	LinkRate float64
@@ -50,6 +51,7 @@ type loop struct {
 
 	offset  int64 // executor's clock minus the arm's, ns
 	aligned bool
+	shown   int64 // executor's clock in the last report; it never runs back
 
 	calls   chan func(*loop)
 	reports chan Report
@@ -62,13 +64,13 @@ type loop struct {
 	timing  Timing
 	late    int // lost commands in a row
 	lost    int // Link.Lost at the last state
-	rx, alt [fci.MaxDatagram]byte
+	rx, alt []byte
 	tx      [512]byte
 }
 
 func newLoop(fd int, period time.Duration, lockStep bool, log *slog.Logger) *loop {
 	return &loop{fd: fd, period: uint64(period / time.Millisecond), lockStep: lockStep, log: log, calls: make(chan func(*loop), 64),
-		reports: make(chan Report, 64), stop: make(chan struct{}), done: make(chan struct{})}
+		reports: make(chan Report, 64), stop: make(chan struct{}), done: make(chan struct{}), rx: make([]byte, fci.MaxDatagram), alt: make([]byte, fci.MaxDatagram)}
 }
 
 // listenUDP opens the socket that states come to, and returns its port.
@@ -124,7 +126,7 @@ func (l *loop) run(priority, cpu int) {
 			if !l.lockStep {
 				l.account()
 			}
-		} else if quiet++; quiet == 2 && l.fresh {
+		} else if quiet++; quiet == 2 && l.fresh && !l.lockStep { // in lock-step time may stand
 			l.core.Lost(fmt.Sprintf("no state came from the arm for %v", 2*silence))
 			l.report(false)
 		} else if quiet > 2 {
@@ -149,24 +151,34 @@ func (l *loop) serveCalls() {
 // receive waits for the newest state. Raw system calls keep the runtime's scheduler out of the way: the thread sleeps in the kernel and goes on
 // where it was.
 func (l *loop) receive() bool {
-	n, ok := l.recv(l.rx[:], 0)
-	if !ok || !l.take(l.rx[:n]) {
+	n, ok := l.recv(l.rx, 0)
+	if !ok {
 		return false
 	}
+	newest := id(l.rx[:n])
 	for { // states that queued up behind it
-		n, ok := l.recv(l.alt[:], unix.MSG_DONTWAIT)
+		m, ok := l.recv(l.alt, unix.MSG_DONTWAIT)
 		if !ok {
-			return true
+			return l.take(l.rx[:n])
 		}
-		if len(l.alt[:n]) >= 8 && binary.LittleEndian.Uint64(l.alt[:]) > l.state.MessageID {
-			l.take(l.alt[:n])
+		if i := id(l.alt[:m]); i > newest {
+			newest, n = i, m
+			l.rx, l.alt = l.alt, l.rx
 		}
 	}
 }
 
+// id is a state's message id; 0 for bytes that are none.
+func id(b []byte) uint64 {
+	if len(b) < 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
 // take decodes a datagram; older states and foreign bytes are left.
 func (l *loop) take(b []byte) bool {
-	if len(b) < 8 || (l.fresh && binary.LittleEndian.Uint64(b) <= l.state.MessageID) {
+	if l.fresh && id(b) <= l.state.MessageID {
 		return false
 	}
 	if err := fci.DecodeState(l.version, b, &l.state); err != nil {
@@ -203,25 +215,22 @@ func (l *loop) recv(b []byte, flags uintptr) (int, bool) {
 	}
 }
 
-// align keeps the executor's clock, which is this machine's, beside the arm's; a path under way is stretched by at most a thousandth.
+// align keeps the executor's clock, which is this machine's, beside the arm's; a path under way is stretched by at most a hundredth.
 func (l *loop) align(now int64) {
 	if l.lockStep {
 		return
 	}
 	diff := now - int64(l.state.MessageID)*tickNS - l.offset
-	const jump = 50 * tickNS
+	const jump = 250 * tickNS // more than a drift; an arm whose states are that late has stopped long before
 	switch {
 	case !l.aligned || diff > jump || diff < -jump:
 		if mode, _ := l.core.Mode(); l.aligned && mode == armlink.ModeMoving {
 			l.core.Stop(fmt.Sprintf("the loop was held up, or the clock was set, by %v", time.Duration(diff)))
 		}
-		if l.aligned && diff < 0 {
-			return // time never runs back
-		}
 		l.offset += diff
 		l.aligned = true
 	default:
-		l.offset += min(max(diff/64, -tickNS/1000), tickNS/1000)
+		l.offset += min(max(diff/64, -tickNS/100), tickNS/100)
 	}
 }
 
@@ -269,8 +278,9 @@ func (l *loop) account() {
 
 // report tells the process; must waits for room, which only lock-step may.
 func (l *loop) report(must bool) {
-	r := Report{TNS: int64(l.state.MessageID)*tickNS + l.offset, Q: l.state.Q, DQ: l.state.DQ, Robot: l.state.Mode, Errors: l.state.Errors | l.state.LastErrors,
-		Running: l.core.phase == phaseRunning, Judging: l.core.phase == phaseRunning && l.core.test.left > 0, LinkRate: l.state.SuccessRate}
+	l.shown = max(l.shown, l.nowNS())
+	r := Report{TNS: l.shown, Q: l.state.Q, DQ: l.state.DQ, Robot: l.state.Mode, Errors: l.state.Errors | l.state.LastErrors,
+		Begun: l.core.begun, Running: l.core.phase == phaseRunning, Judging: l.core.phase == phaseRunning && l.core.test.left > 0, LinkRate: l.state.SuccessRate}
 	r.QC, r.DQC, r.FingerC = l.core.Commanded()
 	r.Mode, r.Reason = l.core.Mode()
 	for must {

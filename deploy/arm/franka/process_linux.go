@@ -142,7 +142,7 @@ func (p *process) connect(ctx context.Context) (*fci.State, error) {
 	p.loop.attach(s.Version(), s.RemoteIP())
 	var st fci.State
 	for end := time.Now().Add(2 * time.Second); ; {
-		n, ok := p.loop.recv(p.loop.rx[:], 0)
+		n, ok := p.loop.recv(p.loop.rx, 0)
 		if ok {
 			s.SetStateBytes(n)
 			if err := fci.DecodeState(s.Version(), p.loop.rx[:n], &st); err != nil {

@@ -79,13 +79,13 @@ func (p *process) start(ctx context.Context, s *fci.Session) error {
 		case <-p.loop.done:
 		}
 	}()
-	began := p.now().TNS
-	if err := p.call(func(l *loop) { l.core.Begin() }); err != nil {
+	begun := 0
+	if err := p.call(func(l *loop) { l.core.Begin(); begun = l.core.begun }); err != nil {
 		return err
 	}
 	err = p.await(ctx, "start the motion", 5*time.Second, func(r Report) (bool, error) {
 		switch {
-		case r.TNS <= began:
+		case r.Begun < begun: // an older report
 			return false, nil
 		case r.Running:
 			return true, nil

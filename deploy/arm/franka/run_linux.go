@@ -95,10 +95,13 @@ func (p *process) start1(ctx context.Context, clearErrors bool) bool {
 // hello greets the executor; in lock-step time stands from here on until it is granted.
 func (p *process) hello() {
 	var r Report
+	_ = p.call(func(l *loop) { l.held, l.grant = l.lockStep, int64(l.state.MessageID)*tickNS })
+	for len(p.loop.reports) > 0 { // older than the greeting
+		p.note(<-p.loop.reports)
+	}
 	_ = p.call(func(l *loop) {
-		l.held, l.grant = l.lockStep, int64(l.state.MessageID)*tickNS
 		l.report(false)
-		r.TNS = l.nowNS()
+		r.TNS = l.shown
 	})
 	p.client.greeted = true
 	closed, open := p.gripper.ClosedRad, p.gripper.OpenRad
@@ -112,8 +115,8 @@ func wirePose(t robotmodel.Transform) armlink.Pose {
 	return armlink.Pose{t.P[0], t.P[1], t.P[2], q[0], q[1], q[2], q[3]}
 }
 
-// take notes a report and passes it on.
-func (p *process) take(r Report) {
+// note keeps a report.
+func (p *process) note(r Report) {
 	p.mu.Lock()
 	idle := p.latest.Running && !r.Running
 	p.latest = r
@@ -121,6 +124,11 @@ func (p *process) take(r Report) {
 	if idle {
 		runtime.GC() // the collector is off while the arm moves
 	}
+}
+
+// take notes a report and passes it on.
+func (p *process) take(r Report) {
+	p.note(r)
 	finger := r.FingerC
 	if p.hand != nil {
 		p.hand.set(r.FingerC)
@@ -236,7 +244,7 @@ func (p *process) send(m armlink.Message) {
 	if p.client == nil {
 		return
 	}
-	if err := p.client.send(m); err != nil {
+	if err := p.client.send(m, p.LockStep); err != nil {
 		p.log.Warn("the executor is dropped", "err", err)
 		p.leave(err.Error())
 	}

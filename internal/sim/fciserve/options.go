@@ -19,6 +19,8 @@ type Options struct {
 	Logger *slog.Logger // nil: silent
 	// Jitter delays each state datagram by a random time up to this; real time only.
 	Jitter time.Duration
+	// Priority is the SCHED_FIFO priority of the arms' clocks in real time, 1 to 99; 0: ordinary threads. Where it is refused they run without.
+	Priority int
 	// Ready is called once with the arms' addresses (host:port) when clients can connect; may be nil.
 	Ready func(addrs []string)
 	// Control is called on the loop's own goroutine once per millisecond and arm, and may press stops and inject faults; may be nil.

@@ -64,6 +64,7 @@ type Robot struct {
 	sent  bool     // the last state went to a client
 	paced bool     // the client answers states even while no motion runs
 	drop  int      // commands still to lose
+	cut   bool     // the network cable is pulled
 	ticks int
 	Stats Stats
 	buf   [s5Bytes]byte
@@ -147,6 +148,9 @@ func (r *Robot) Moving() bool { return r.motion.generator != 0 || r.braking }
 
 // Mode returns the robot mode as the state shows it: 1 idle, 2 move, 4 reflex, 5 user stopped, 6 recovering, 0 other.
 func (r *Robot) Mode() byte { return r.mode }
+
+// Cut pulls the network cable, or plugs it in: nothing comes or goes, and no connection is closed.
+func (r *Robot) Cut(cut bool) { r.cut = cut }
 
 // DropNext loses the next n commands.
 func (r *Robot) DropNext(n int) { r.drop = n }

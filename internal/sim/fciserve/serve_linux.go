@@ -201,8 +201,13 @@ type loop struct {
 }
 
 func (l *loop) run(ctx context.Context) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	runtime.LockOSThread() // the thread ends with the loop, and its priority with it
+	if l.Priority > 0 && !l.LockStep {
+		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(l.Priority)}
+		if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+			l.Logger.Info("the arms' clocks run without real-time priority", "err", err)
+		}
+	}
 	next := time.Now().Truncate(time.Millisecond).Add(time.Millisecond + l.arms[0].phase)
 	for ctx.Err() == nil {
 		if l.LockStep {
@@ -211,10 +216,10 @@ func (l *loop) run(ctx context.Context) error {
 			}
 		} else {
 			sleepUntil(next)
-			next = next.Add(time.Millisecond)
-			if late := time.Since(next); late > time.Second {
-				next = next.Add(late) // the machine slept
+			if now := time.Now(); now.Sub(next) > time.Millisecond/2 {
+				next = now // held up: the arm's clock stood meanwhile, it does not hurry
 			}
+			next = next.Add(time.Millisecond)
 		}
 		if err := l.tick(); err != nil {
 			return err
@@ -297,7 +302,7 @@ func (s *station) drain() {
 		if err != nil {
 			return
 		}
-		if f, ok := from.(*unix.SockaddrInet4); ok && s.client != nil && f.Port == s.peer.Port && f.Addr == s.peer.Addr {
+		if f, ok := from.(*unix.SockaddrInet4); ok && !s.robot.cut && s.client != nil && f.Port == s.peer.Port && f.Addr == s.peer.Addr {
 			s.robot.Command(b[:n])
 		}
 	}
@@ -334,6 +339,10 @@ func (s *station) publish() {
 	defer s.mu.Unlock()
 	state, answers := s.robot.Open()
 	s.robot.sent = s.client != nil
+	if s.robot.cut {
+		s.robot.answers = answers // they arrive when the cable is back
+		return
+	}
 	if s.client == nil || s.udp < 0 {
 		return
 	}

@@ -86,7 +86,7 @@ func FCI() *cobra.Command {
 }
 
 func runFCI(ctx context.Context, o fciOptions, in io.Reader, out, errOut io.Writer) error {
-	opts := fciserve.Options{LockStep: o.Clock == string(armlink.LockStep), Jitter: o.Jitter, Logger: o.Log.Logger(errOut)}
+	opts := fciserve.Options{LockStep: o.Clock == string(armlink.LockStep), Jitter: o.Jitter, Priority: 70, Logger: o.Log.Logger(errOut)}
 	robots, done, err := o.robots(&opts)
 	if err != nil {
 		return err
