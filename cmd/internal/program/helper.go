@@ -27,6 +27,7 @@ var Helpers = []Helper{
 		{"deploy", "drive arms with a policy server"},
 		{"home", "move the arms to their home pose, checked for collisions"},
 		{"arm", "the process that owns one robot arm"},
+		{"hand", "look at, move or reset a gripper"},
 		{"eval", "run scored trials and write a report"},
 	}},
 	{"pinch-sim", []Verb{

@@ -7,7 +7,7 @@ import (
 )
 
 // armVerbs make the verbs of `pinch arm`: one process for each kind of arm.
-var armVerbs = []func() *cobra.Command{ArmFranka}
+var armVerbs = []func() *cobra.Command{ArmFranka, ArmUR, ArmXArm, ArmJoin}
 
 // Arm makes `pinch arm` with its verbs.
 func Arm() *cobra.Command {
