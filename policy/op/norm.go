@@ -169,7 +169,7 @@ func (p normParams) lower(b *hlo.Builder, in []hlo.Value) hlo.Value {
 }
 
 func (p normParams) lowerGrad(b *hlo.Builder, in []hlo.Value, _ []bool) []hlo.Value {
-	hat, scale := p.normalised(b, b.Wide(in[0]))
+	hat, scale := p.normalised(b, b.Wide(b.Again(in[0])))
 	up := b.Wide(in[1])
 	rows := axesTo(len(up.Shape) - 1)
 	g := up

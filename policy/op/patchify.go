@@ -72,3 +72,17 @@ func lowerPatches(image tensor.Shape, p int, back bool) lowering {
 		return b.Reshape(b.Transpose(b.Reshape(in[0], b0, h, p, w, run), 0, 1, 3, 2, 4), b0, h*w, p*run)
 	})
 }
+
+// PixelShuffle joins squares of m by m neighbouring tokens of an image into one: x [B, rows·cols, D], row by row, result
+// [B, (rows/m)·(cols/m), m·m·D], inside a token row by row. A Linear over the result merges the tokens (Shi et al. 2016, section 3.2, the
+// way back).
+func PixelShuffle(x *Node, rows, cols, m int) *Node {
+	s := x.Shape()
+	if len(s) != 3 || m < 1 || rows*cols != s[1] || rows%m != 0 || cols%m != 0 {
+		fail("pixel shuffle: x %v: want [B,T,D] with T = %d rows x %d columns dividing into squares of %d", s, rows, cols, m)
+	}
+	if m == 1 {
+		return x
+	}
+	return Patchify(Reshape(x, s[0], rows, cols, s[2]), m)
+}

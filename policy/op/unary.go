@@ -52,7 +52,7 @@ func activationGrad(name string, kind kernel.Activation, x, grad *Node) *Node {
 	f := elementwise(name+"grad", x, grad)
 	f.compute = pick(x.Dtype(), runActivationGrad[float32](kind), runActivationGrad[float64](kind))
 	f.lower = one(func(b *hlo.Builder, in []hlo.Value) hlo.Value {
-		return b.Convert(b.Mul(lowerSlope(b, kind, b.Wide(in[0])), b.Wide(in[1])), in[0].DType)
+		return b.Convert(b.Mul(lowerSlope(b, kind, b.Wide(b.Again(in[0]))), b.Wide(in[1])), in[0].DType)
 	})
 	return f.apply(0, x, grad)
 }

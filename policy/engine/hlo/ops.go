@@ -242,16 +242,13 @@ func (b *Builder) AddRows(v int, ids, updates Value) Value {
     }) : (%s, %s, %s) -> %s`, zeros.name, ids.name, updates.name, rank, rank, scalar, scalar, scalar, scalar, zeros.Type(), ids.Type(), updates.Type(), zeros.Type())
 }
 
-// Barrier keeps XLA from computing x together with what comes before it, or again: the edge of a rematerialised part.
-func (b *Builder) Barrier(xs ...Value) []Value {
-	names, types := make([]string, len(xs)), make([]string, len(xs))
-	for i, x := range xs {
-		names[i], types[i] = x.name, x.Type()
+// Again is x behind an optimization barrier: what a gradient computes from it a second time is then not taken from the forward pass,
+// which would have to keep it, in float32, until the backward pass.
+func (b *Builder) Again(x Value) Value {
+	if b.Act != BF16 {
+		return x
 	}
-	if len(xs) == 1 {
-		return []Value{b.emit(xs[0].DType, xs[0].Shape, "stablehlo.optimization_barrier %s : %s", names[0], types[0])}
-	}
-	return b.emitMany(xs, "stablehlo.optimization_barrier %s : %s", strings.Join(names, ", "), strings.Join(types, ", "))
+	return b.emit(x.DType, x.Shape, "stablehlo.optimization_barrier %s : %s", x.name, x.Type())
 }
 
 // Call calls another function of the module.

@@ -67,8 +67,8 @@ func (o OpenOptions) setEnvironment(plugin string) {
 	}
 	switch o.Platform {
 	case CPU:
-		if o.HostDevices > 1 {
-			add("--xla_force_host_platform_device_count", fmt.Sprint(o.HostDevices))
+		if o.Devices > 1 {
+			add("--xla_force_host_platform_device_count", fmt.Sprint(o.Devices))
 		}
 	case CUDA:
 		for _, nvidia := range []string{"../../nvidia/cu13", "../../nvidia/cuda_nvcc"} { // libdevice and ptxas of pip's packages
@@ -79,9 +79,11 @@ func (o OpenOptions) setEnvironment(plugin string) {
 		if o.Deterministic {
 			add("--xla_gpu_deterministic_ops", "true")
 		}
-		// The gradients' sums over the devices run while the backward pass goes on, a few large messages instead of one per parameter.
-		add("--xla_gpu_enable_latency_hiding_scheduler", "true")
-		add("--xla_gpu_all_reduce_combine_threshold_bytes", fmt.Sprint(combineBytes))
+		if o.Devices > 1 {
+			// The gradients' sums over the devices run while the backward pass goes on, a few large messages instead of one per parameter.
+			add("--xla_gpu_enable_latency_hiding_scheduler", "true")
+			add("--xla_gpu_all_reduce_combine_threshold_bytes", fmt.Sprint(combineBytes))
+		}
 	}
 	_ = os.Setenv("XLA_FLAGS", strings.Join(flags, " ")) // names without NUL or "=" can not fail
 }
@@ -156,7 +158,7 @@ func (c *Client) upload(a Argument, data any, devices int) ([]*pjrt.Buffer, erro
 		}
 		buffers[d], err = c.client.BufferFromHost().FromRawData(raw[from:from+part], dtypeNames[a.DType], shape).ToDeviceNum(d).Done()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("copy %q to device %d: %w", a.Node.Name(), d, err), destroy(buffers[:d]))
+			return nil, errors.Join(fmt.Errorf("copy %q to device %d: %w", a.Name, d, err), destroy(buffers[:d]))
 		}
 	}
 	return buffers, nil

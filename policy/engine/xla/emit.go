@@ -58,6 +58,7 @@ func (o Options) builder() *hlo.Builder {
 // Argument describes one argument of a module: an input of the graph.
 type Argument struct {
 	Node  *gorgonia.Node
+	Name  string
 	DType tensor.Dtype
 	Shape []int // of the whole, empty for a scalar
 	Cut   bool  // each device gets its part along axis 0
@@ -221,7 +222,7 @@ func (w *graphWriter) value(n *gorgonia.Node) (hlo.Value, error) {
 
 // argument describes an input node.
 func (w *graphWriter) argument(n *gorgonia.Node, o Options, whole bool) (Argument, error) {
-	a := Argument{Node: n, DType: n.Dtype(), Shape: shapeOf(n), Below: w.below[n.ID()]}
+	a := Argument{Node: n, Name: n.Name(), DType: n.Dtype(), Shape: shapeOf(n), Below: w.below[n.ID()]}
 	a.Cut = o.Devices > 1 && !whole && len(a.Shape) > 0 && !slices.Contains(o.Whole, n)
 	if a.Cut && a.Shape[0]%o.Devices != 0 {
 		return a, fmt.Errorf("input %q of shape %v: axis 0 does not divide into %d devices", n.Name(), a.Shape, o.Devices)

@@ -25,8 +25,9 @@ type OpenOptions struct {
 	Platform Platform // default CUDA
 	// Plugin is the path of the PJRT shared library; empty: $PINCH_PJRT_PLUGIN, then where pip puts JAX's plugins.
 	Plugin string
-	// HostDevices is how many devices the CPU platform shows, at least 1. It can not change once a CPU client has been opened.
-	HostDevices int
+	// Devices is how many devices will be used, at least 1. The CPU platform shows as many, fixed once a CPU client has been opened; on
+	// GPUs more than one sets how sums over the devices are scheduled.
+	Devices int
 	// Deterministic asks for the same bits from run to run, at some cost in speed.
 	Deterministic bool
 	// Preallocate is the share of the device's memory that is taken at once, 0 for the platform's default (three quarters on CUDA).

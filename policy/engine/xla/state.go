@@ -31,15 +31,9 @@ type State struct {
 
 var stateNames = [statesPerParam]string{"weights", "first moment", "second moment", "average"}
 
-// parts are the four slices of one parameter; those that the state lacks are nil.
-func (s State) parts(i int) [statesPerParam][]float32 {
-	var parts [statesPerParam][]float32
-	for j, list := range [statesPerParam][][]float32{s.Weights, s.First, s.Second, s.Average} {
-		if list != nil {
-			parts[j] = list[i]
-		}
-	}
-	return parts
+// parts are the four kinds, in the order of a module's arguments; those that the state lacks are nil.
+func (s State) parts() [statesPerParam][][]float32 {
+	return [statesPerParam][][]float32{s.Weights, s.First, s.Second, s.Average}
 }
 
 // MemoryStats are the bytes that a compiled program takes on each device, by XLA's buffer assignment.

@@ -32,9 +32,9 @@ const (
 // statesPerParam are weights, two moments and the running average.
 const statesPerParam = 4
 
-// EmitTraining writes one step. Arguments: for each parameter its weights, both moments and average, all of which the results overwrite;
-// the step's numbers; the graph's other inputs, which Module.Arguments lists. Results: the same four for each parameter, then the loss
-// and the global norm of the gradients as one vector of two. With a loss or norm that is not finite the weights come back unchanged.
+// EmitTraining writes one step. Arguments: for each slab of parameters its weights, both moments and average, all of which the results
+// overwrite; the step's numbers; the graph's other inputs, which Module.Arguments lists. Results: the same four for each slab, then the
+// loss and the global norm of the gradients as one vector of two. With a loss or norm that is not finite the weights come back unchanged.
 func EmitTraining(t Training, o Options) (*Module, error) {
 	m, err := emitTraining(t, o)
 	if err != nil {
@@ -57,20 +57,11 @@ func emitTraining(t Training, o Options) (*Module, error) {
 	if err := w.collect(outputs); err != nil {
 		return nil, err
 	}
-	states := make([][statesPerParam]hlo.Value, len(t.Params))
-	isParam := map[int64]bool{}
-	for i, p := range t.Params {
-		isParam[p.ID()] = true
-		for j := range states[i] {
-			attributes := append([]string{fmt.Sprintf("tf.aliasing_output = %d : i32", i*statesPerParam+j)}, o.sharding(p.Dims(), false)...)
-			states[i][j] = b.Argument(strings.Join(attributes, ", "), hlo.F32, p.Shape()...)
-		}
-		w.values[p.ID()] = states[i][0]
-	}
+	states := w.bindSlabs(t, o)
 	hyper := b.Argument(strings.Join(o.sharding(1, false), ""), hlo.F32, hyperCount)
 	m := &Module{Options: o, Outputs: outputs}
 	for _, n := range w.inputs {
-		if isParam[n.ID()] {
+		if _, isParam := w.values[n.ID()]; isParam {
 			continue
 		}
 		a, err := w.argument(n, o, false)
@@ -98,6 +89,28 @@ func emitTraining(t Training, o Options) (*Module, error) {
 	return m, nil
 }
 
+// bindSlabs adds the slabs' arguments and cuts the parameters out of them.
+func (w *graphWriter) bindSlabs(t Training, o Options) (states [][statesPerParam]hlo.Value) {
+	for k, s := range t.slabs() {
+		var state [statesPerParam]hlo.Value
+		for j := range state {
+			attributes := append([]string{fmt.Sprintf("tf.aliasing_output = %d : i32", k*statesPerParam+j)}, o.sharding(1, false)...)
+			state[j] = w.b.Argument(strings.Join(attributes, ", "), hlo.F32, s.size)
+		}
+		states = append(states, state)
+	}
+	for k, s := range t.slabs() {
+		at := 0
+		for _, i := range s.params {
+			p := t.Params[i]
+			n := p.Shape().TotalSize()
+			w.values[p.ID()] = w.b.Reshape(w.b.Slice(states[k][0], 0, at, at+n), p.Shape()...)
+			at += n
+		}
+	}
+	return states
+}
+
 // results are the loss and the gradients in float32.
 func (w *graphWriter) results(t Training) (loss hlo.Value, grads []hlo.Value, err error) {
 	if loss, err = w.value(t.Loss); err != nil {
@@ -119,14 +132,16 @@ func (w *graphWriter) results(t Training) (loss hlo.Value, grads []hlo.Value, er
 
 // update writes clipping, AdamW and the running average.
 func (t Training) update(b *hlo.Builder, states [][statesPerParam]hlo.Value, hyper, loss hlo.Value, grads []hlo.Value) []hlo.Value {
-	var squares hlo.Value
-	for i, g := range grads {
-		s := b.Sum(b.Mul(g, g), axes(len(g.Shape))...)
-		if i == 0 {
-			squares = s
-		} else {
-			squares = b.Add(squares, s)
+	slabs := t.slabs()
+	flat := make([]hlo.Value, len(slabs))
+	squares := b.Scalar(hlo.F32, 0)
+	for k, s := range slabs {
+		parts := make([]hlo.Value, len(s.params))
+		for j, i := range s.params {
+			parts[j] = b.Reshape(grads[i], grads[i].Size())
 		}
+		flat[k] = b.Concat(0, parts...)
+		squares = b.Add(squares, b.Sum(b.Mul(flat[k], flat[k]), 0))
 	}
 	norm := b.Unary("sqrt", squares)
 	clip := b.Scalar(hlo.F32, t.Clip)
@@ -138,29 +153,21 @@ func (t Training) update(b *hlo.Builder, states [][statesPerParam]hlo.Value, hyp
 	size, eps, decay, average := number(hyperSize), number(hyperEps), number(hyperDecay), number(hyperAverage)
 	rest := b.Sub(one, average)
 	var results []hlo.Value
-	for i, g := range grads {
+	for k, g := range flat {
 		all := func(x hlo.Value) hlo.Value { return b.Spread(x, g.Shape) }
-		p, m, v, e := states[i][0], states[i][1], states[i][2], states[i][3]
+		p, m, v, e := states[k][0], states[k][1], states[k][2], states[k][3]
 		d := b.Mul(g, all(scale))
 		m1 := b.Add(b.Scale(m, t.Beta1), b.Scale(d, 1-t.Beta1))
 		v1 := b.Add(b.Scale(v, t.Beta2), b.Mul(b.Scale(d, 1-t.Beta2), d))
 		p1 := p
-		if t.Decays[i] {
+		if slabs[k].decays {
 			p1 = b.Mul(p, all(decay))
 		}
 		p1 = b.Sub(p1, b.Div(b.Mul(m1, all(size)), b.Add(b.Unary("sqrt", v1), all(eps))))
 		e1 := b.Add(b.Mul(e, all(average)), b.Mul(p1, all(rest)))
 		for j, updated := range []hlo.Value{p1, m1, v1, e1} {
-			results = append(results, b.Select(finite, updated, states[i][j]))
+			results = append(results, b.Select(finite, updated, states[k][j]))
 		}
 	}
 	return append(results, b.Concat(0, b.Reshape(loss, 1), b.Reshape(norm, 1)))
-}
-
-func axes(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomlx/go-xla/pkg/pjrt"
 	"github.com/gomlx/go-xla/pkg/types/dtypes"
+	"github.com/pinch-robotics/pinch/policy/op"
 	"gorgonia.org/gorgonia"
 )
 
@@ -39,7 +40,7 @@ func (c *Client) CompileTraining(t Training, o Options) (*Step, error) {
 	for i, a := range m.Arguments {
 		s.place[a.Node.ID()] = i
 	}
-	states := statesPerParam * len(t.Params)
+	states := statesPerParam * len(t.slabs())
 	perDevice := states + 1 + len(m.Arguments)
 	s.donate = make([]bool, perDevice*m.Options.Devices)
 	for i := range s.donate {
@@ -69,11 +70,15 @@ func (s *Step) Write(state State) error {
 		}
 		s.states[d] = nil
 	}
-	for i, p := range s.training.Params {
-		for j, data := range state.parts(i) {
-			buffers, err := s.client.upload(Argument{Node: p, DType: p.Dtype(), Shape: p.Shape()}, data, len(s.states))
+	for _, slab := range s.training.slabs() {
+		for j, parts := range state.parts() {
+			data := slab.gather(parts)
+			if data == nil {
+				return fmt.Errorf("write %s: not given", stateNames[j])
+			}
+			buffers, err := s.client.upload(slabArgument(slab), data, len(s.states))
 			if err != nil {
-				return fmt.Errorf("write %s of %q: %w", stateNames[j], p.Name(), err)
+				return fmt.Errorf("write %s: %w", stateNames[j], err)
 			}
 			for d := range s.states {
 				s.states[d] = append(s.states[d], buffers[d])
@@ -83,19 +88,26 @@ func (s *Step) Write(state State) error {
 	return nil
 }
 
-// Read copies weights, moments and average from the first device into the state's slices; nil slices are left out.
+// slabArgument describes a slab to upload.
+func slabArgument(s slab) Argument {
+	return Argument{Name: "slab", DType: op.Float32, Shape: []int{s.size}}
+}
+
+// Read copies weights, moments and average from the first device into the state's slices; what is nil is left out.
 func (s *Step) Read(state State) error {
-	for i, p := range s.training.Params {
-		for j, data := range state.parts(i) {
-			if data == nil {
+	for k, slab := range s.training.slabs() {
+		for j, parts := range state.parts() {
+			if parts == nil {
 				continue
 			}
 			if len(s.states[0]) == 0 {
-				return fmt.Errorf("read %q: nothing was written", p.Name())
+				return fmt.Errorf("read %s: nothing was written", stateNames[j])
 			}
-			if err := s.states[0][i*statesPerParam+j].ToHost(raw(data)); err != nil {
-				return fmt.Errorf("read %s of %q: %w", stateNames[j], p.Name(), err)
+			data := make([]float32, slab.size)
+			if err := s.states[0][k*statesPerParam+j].ToHost(raw(data)); err != nil {
+				return fmt.Errorf("read %s: %w", stateNames[j], err)
 			}
+			slab.scatter(data, parts)
 		}
 	}
 	return nil
@@ -143,7 +155,7 @@ func (s *Step) Run(r Rates) (loss, norm float64, err error) {
 	if err = errors.Join(err, destroy(hypers)); err != nil {
 		return 0, 0, fmt.Errorf("run training step: %w", err)
 	}
-	per := statesPerParam*len(s.training.Params) + 1
+	per := len(results) / len(s.states)
 	metrics := make([]float32, 2)
 	for d := range s.states {
 		s.states[d] = results[d*per : (d+1)*per-1]
