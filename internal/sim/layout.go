@@ -20,7 +20,7 @@ const (
 	leftZ          = 0.25
 	leftVary       = 0.025
 	rightZ         = 0.24 // finger tips 15 cm above the table
-	rightBehind    = 0.03 // the right hand begins that far behind the middle of the pick area: what its camera sees lies before it
+	rightBehind    = 0.08 // the right hand begins that far behind the middle of the pick area: what its camera sees lies before it
 	rightVary      = 0.045
 	rightVaryZ     = 0.02
 	handTiltVary   = 0.06 // 3.4 degrees
