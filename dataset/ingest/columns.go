@@ -15,16 +15,21 @@ type resampled struct {
 	joints  []frames.Pick
 	pedal   []frames.Pick
 	flags   map[string][]frames.Pick // by topic
+	fields  map[string][]frames.Pick // by topic
 	chains  map[[2]string]*frames.Chain
 }
 
 func (s *survey) resample(tl grid) *resampled {
-	r := &resampled{s: s, tl: tl, cameras: map[string][]frames.Pick{}, flags: map[string][]frames.Pick{}, chains: map[[2]string]*frames.Chain{}}
+	r := &resampled{s: s, tl: tl, cameras: map[string][]frames.Pick{}, flags: map[string][]frames.Pick{},
+		fields: map[string][]frames.Pick{}, chains: map[[2]string]*frames.Chain{}}
 	for _, c := range s.cameras {
 		r.cameras[c.name] = tl.hold(stampsOf(c.samples, func(x sample) frames.Stamp { return x.at }))
 	}
 	r.joints = tl.hold(stampsOf(s.joints, func(x jointSample) frames.Stamp { return x.at }))
 	r.pedal = tl.hold(stampsOf(s.pedal, func(x pedalSample) frames.Stamp { return x.at }))
+	for topic, st := range s.fields {
+		r.fields[topic] = tl.hold(stampsOf(st.samples, func(x fieldSample) frames.Stamp { return x.at }))
+	}
 	for topic, f := range s.flags {
 		r.flags[topic] = tl.hold(stampsOf(f, func(x flagSample) frames.Stamp { return x.at }))
 	}
@@ -76,7 +81,12 @@ func (r *resampled) column(f feature.Feature, sp span) (any, error) {
 		return r.poseFresh(f, sp)
 	case feature.Joints:
 		return r.angles(f, sp), nil
+	case feature.Field:
+		return r.fieldColumn(f, sp), nil
 	case feature.JointsFresh:
+		if f.Stream != "" {
+			return fresh(r.fields[f.Stream], sp), nil
+		}
 		return fresh(r.joints, sp), nil
 	case feature.VideoFresh:
 		return fresh(r.cameras[f.Stream], sp), nil
@@ -181,6 +191,8 @@ func (r *resampled) captureTimes(stream string, sp span) []int64 {
 				at = func(k int) sample { return c.samples[picks[k].Index] }
 			}
 		}
+	} else if picks, ok := r.fields[stream]; ok {
+		at = func(k int) sample { return r.s.fields[stream].samples[picks[k].Index].sample }
 	} else if stream == "joint_states" {
 		at = func(k int) sample { return r.s.joints[r.joints[k].Index].sample }
 	} else if moves := r.s.moves[stream]; len(moves) > 0 {

@@ -262,3 +262,8 @@ func (l *testLog) writeRigFrom(from, until int64, pedal bool) {
 func metaBeside(log string) string { return filepath.Join(filepath.Dir(log), meta.FileName) }
 
 func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
+
+// message is a message as a reader gives it.
+func message(data []byte) rawlog.Message {
+	return rawlog.Message{Channel: &rawlog.Channel{Topic: "/t"}, Data: data}
+}

@@ -41,7 +41,6 @@ type markStream struct {
 	name    string
 	samples []sample // in order of at
 	period  time.Duration
-	transit int64 // usual receive minus device time, ns
 	run     time.Duration
 }
 
@@ -49,11 +48,18 @@ type markStream struct {
 func (s *survey) markStreams() (out []markStream) {
 	add := func(name string, samples []sample, run time.Duration) {
 		if len(samples) > 2 {
-			out = append(out, markStream{name: name, samples: samples, period: medianPeriod(samples), transit: medianTransit(samples), run: run})
+			out = append(out, markStream{name: name, samples: samples, period: medianPeriod(samples), run: run})
 		}
 	}
 	for _, c := range s.cameras {
 		add(c.name, c.samples, 0)
+	}
+	for _, topic := range s.m.fieldTopics() {
+		var list []sample
+		for _, x := range s.fields[topic].samples {
+			list = append(list, x.sample)
+		}
+		add(streamName(topic), list, repeatedAngles)
 	}
 	joints := make([]sample, len(s.joints))
 	for i, j := range s.joints {
@@ -80,13 +86,21 @@ func medianPeriod(s []sample) time.Duration {
 	return d[len(d)/2]
 }
 
-func medianTransit(s []sample) int64 {
-	d := make([]int64, len(s))
-	for i, x := range s {
-		d[i] = x.received - x.device
+// around is how many samples on each side tell what is usual. A recording may be longer than two clocks stay together, and the clock of
+// a simulator goes at a pace of its own.
+const around = 32
+
+// delay is how much longer than usual sample i took to the recorder.
+func (st markStream) delay(i int) time.Duration {
+	near := st.samples[max(0, i-around):min(len(st.samples), i+around+1)]
+	d := make([]int64, 0, len(near))
+	for _, x := range near {
+		if x.device != 0 {
+			d = append(d, x.received-x.device)
+		}
 	}
 	slices.Sort(d)
-	return d[len(d)/2]
+	return time.Duration(st.samples[i].received - st.samples[i].device - d[len(d)/2])
 }
 
 // mark looks at the rows of one episode and counts into total.
@@ -131,7 +145,7 @@ const (
 // state tells whether sample i, held at a tick, is what the stream should show there.
 func (st markStream) state(i int, tick frames.Stamp, row time.Duration) delivery {
 	held := st.samples[i]
-	if held.device != 0 && time.Duration(held.received-held.device-st.transit) > row {
+	if held.device != 0 && st.delay(i) > row {
 		return isLate
 	}
 	if due := st.period + st.period/2; tick.Sub(held.at) <= due || i+1 == len(st.samples) {

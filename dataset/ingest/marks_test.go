@@ -34,7 +34,7 @@ func TestMarksByReceiveTime(t *testing.T) {
 	}
 	r := &resampled{tl: grid{Timeline: frames.Timeline{FPS: 200, N: 119}}} // row k at 5k ms
 	total := map[string]MarkCount{}
-	st := markStream{name: "x", samples: s, period: medianPeriod(s), transit: 0}
+	st := markStream{name: "x", samples: s, period: medianPeriod(s)}
 	m := r.mark([]markStream{st}, span{first: 0, end: 119}, total)
 	// Sample 9 at 90 ms: rows from beyond 105 ms up to the arrival at 123 ms, k = 22, 23, 24. Sample 19 at 190 ms: beyond 205 up to 230 ms.
 	if fmt.Sprint(m.late) != "[x:22-24]" || fmt.Sprint(m.lost) != "[x:42-45]" || fmt.Sprint(m.repeated) != "[x:60-67]" {
@@ -61,7 +61,7 @@ func TestMarksByDeviceTime(t *testing.T) {
 		s = append(s, sample{at: frames.Stamp(i * 10 * ms), device: i*10*ms + 1, received: received})
 	}
 	r := &resampled{tl: grid{Timeline: frames.Timeline{FPS: 20, N: 6}}}
-	st := markStream{name: "x", samples: s, period: medianPeriod(s), transit: medianTransit(s)}
+	st := markStream{name: "x", samples: s, period: medianPeriod(s)}
 	m := r.mark([]markStream{st}, span{first: 1, end: 6}, map[string]MarkCount{}) // row 3 of the log is at 150 ms: sample 15
 	if fmt.Sprint(m.late) != "[x:2]" || len(m.lost)+len(m.repeated) != 0 {
 		t.Errorf("marks %v", m)

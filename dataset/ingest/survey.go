@@ -32,6 +32,7 @@ type survey struct {
 	joints  []jointSample
 	pedal   []pedalSample
 	flags   map[string][]flagSample // by topic
+	fields  map[string]*fieldStream // by topic
 	events  []event
 	salvage bool
 	broken  int // records left out
@@ -87,7 +88,7 @@ func takeSurvey(path string, o Options) (*survey, *rawlog.Reader, error) {
 		return nil, nil, err
 	}
 	s := &survey{path: path, meta: md, tree: frames.NewTree(), moves: map[string][]sample{}, flags: map[string][]flagSample{}, salvage: o.Salvage,
-		before: newLastContent()}
+		fields: map[string]*fieldStream{}, before: newLastContent()}
 	hashed := make(chan error, 1)
 	go func() { // beside the survey: both read all of the log
 		var err error
@@ -137,6 +138,9 @@ func (s *survey) read(r *rawlog.Reader, o Options) error {
 		return nil // it knows no gripper but that of the log
 	}
 	s.tracker.warn(s)
+	if !s.m.Hands {
+		return nil
+	}
 	return s.gripper()
 }
 
@@ -207,21 +211,55 @@ func (s *survey) channels(r *rawlog.Reader) (streams, others []rawlog.Channel, e
 		s.cameras = append(s.cameras, cam)
 		streams = append(streams, c)
 	}
-	for _, need := range [][2]string{{"finger angles", s.m.JointStates}, {"transforms", s.m.TF}} {
+	var needs [][2]string
+	if s.m.Hands {
+		needs = append(needs, [2]string{"finger angles", s.m.JointStates})
+	}
+	if s.m.needsTransforms() {
+		needs = append(needs, [2]string{"transforms", s.m.TF})
+	}
+	for _, topic := range s.m.fieldTopics() {
+		if topic != s.m.JointStates || !s.m.Hands {
+			needs = append(needs, [2]string{"features", topic})
+		}
+	}
+	for _, need := range needs {
 		c, ok := find(need[1])
 		if !ok {
 			return nil, nil, missingTopic(r, need[0], need[1:])
 		}
 		streams = append(streams, c)
 	}
-	optional := []string{s.m.TFStatic, s.m.Pedal, rawlog.TopicSession}
-	optional = append(append(optional, s.m.Tracked["left"]...), s.m.Tracked["right"]...)
+	for _, topic := range s.m.fieldTopics() {
+		if err := s.openField(r, topic); err != nil {
+			return nil, nil, err
+		}
+	}
+	optional := []string{s.m.TFStatic, rawlog.TopicSession}
+	if s.m.Hands {
+		optional = append(append(append(optional, s.m.Pedal), s.m.Tracked["left"]...), s.m.Tracked["right"]...)
+	}
 	for _, t := range optional {
 		if c, ok := find(t); ok {
 			others = append(others, c)
 		}
 	}
 	return streams, others, nil
+}
+
+// openField prepares reading the numbers of a topic by its schema.
+func (s *survey) openField(r *rawlog.Reader, topic string) error {
+	c, ok := r.Channel(topic)
+	if !ok || c.MessageEncoding != rawlog.EncodingCDR || c.Schema.Encoding != rawlog.SchemaROS2 {
+		return fmt.Errorf("topic %s has messages in %q with a schema in %q; features are read from %q with %q",
+			topic, c.MessageEncoding, c.Schema.Encoding, rawlog.EncodingCDR, rawlog.SchemaROS2)
+	}
+	types, err := parseRosTypes(c.Schema.Name, string(c.Schema.Data))
+	if err != nil {
+		return fmt.Errorf("topic %s: %w", topic, err)
+	}
+	s.fields[topic] = &fieldStream{topic: topic, types: types, root: c.Schema.Name, names: map[string][]string{}}
+	return nil
 }
 
 func missingTopic(r *rawlog.Reader, what string, topics []string) error {
@@ -270,6 +308,11 @@ func (s *survey) message(m rawlog.Message, n int) error {
 	topic := m.Channel.Topic
 	if i := slices.IndexFunc(s.cameras, func(c *camera) bool { return c.topic == topic }); i >= 0 {
 		return s.picture(s.cameras[i], m, n)
+	}
+	if st := s.fields[topic]; st != nil {
+		if err := s.field(st, m, n); err != nil || !s.m.Hands || topic != s.m.JointStates {
+			return err
+		}
 	}
 	switch topic {
 	case s.m.TF:
@@ -377,6 +420,9 @@ func (s *survey) sort() {
 	}
 	for _, h := range s.moves {
 		slices.SortStableFunc(h, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
+	}
+	for _, st := range s.fields {
+		slices.SortStableFunc(st.samples, func(a, b fieldSample) int { return cmp.Compare(a.at, b.at) })
 	}
 	slices.SortStableFunc(s.joints, func(a, b jointSample) int { return cmp.Compare(a.at, b.at) })
 	slices.SortStableFunc(s.pedal, func(a, b pedalSample) int { return cmp.Compare(a.at, b.at) })

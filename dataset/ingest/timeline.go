@@ -75,22 +75,38 @@ func (s *survey) bounds() ([]bound, error) {
 		}
 		out = append(out, bound{"camera " + c.name, c.samples[0].at, c.samples[len(c.samples)-1].at})
 	}
-	if len(s.joints) == 0 {
-		return nil, fmt.Errorf("topic %s has no message with the joints %v", s.m.JointStates, s.m.JointNames)
+	for _, topic := range s.m.fieldTopics() {
+		st := s.fields[topic].samples
+		if len(st) == 0 {
+			return nil, fmt.Errorf("topic %s has no message that can be read", topic)
+		}
+		out = append(out, bound{"topic " + topic, st[0].at, st[len(st)-1].at})
 	}
-	out = append(out, bound{"finger angles", s.joints[0].at, s.joints[len(s.joints)-1].at})
-	frameNames := []string{"left_hand_root", "right_hand_root"}
-	if s.layout().Head {
-		frameNames = append(frameNames, s.m.Head)
+	var poses [][2]string
+	if s.m.Hands {
+		if len(s.joints) == 0 {
+			return nil, fmt.Errorf("topic %s has no message with the joints %v", s.m.JointStates, s.m.JointNames)
+		}
+		out = append(out, bound{"finger angles", s.joints[0].at, s.joints[len(s.joints)-1].at})
+		poses = append(poses, [2]string{s.m.Origin, "left_hand_root"}, [2]string{s.m.Origin, "right_hand_root"})
+		if s.layout().Head {
+			poses = append(poses, [2]string{s.m.Origin, s.m.Head})
+		}
 	}
-	for _, f := range frameNames {
-		chain, err := s.tree.Chain(s.m.Origin, f)
+	for _, f := range s.m.Features {
+		if f.Parent != "" {
+			poses = append(poses, [2]string{f.Parent, f.Child})
+		}
+	}
+	for _, pair := range poses {
+		origin, f := pair[0], pair[1]
+		chain, err := s.tree.Chain(origin, f)
 		if err != nil {
-			return nil, fmt.Errorf("pose of %s in %s: %w", f, s.m.Origin, err)
+			return nil, fmt.Errorf("pose of %s in %s: %w", f, origin, err)
 		}
 		first, ok := chain.Start()
 		if !ok {
-			return nil, fmt.Errorf("pose of %s in %s: a transform between them has no samples", f, s.m.Origin)
+			return nil, fmt.Errorf("pose of %s in %s: a transform between them has no samples", f, origin)
 		}
 		last := frames.Stamp(math.MaxInt64)
 		for _, e := range chain.Edges() {
@@ -115,11 +131,36 @@ func (s *survey) layout() feature.Layout {
 
 // features are the columns of this recording's rows.
 func (s *survey) features() []feature.Feature {
-	all := s.layout().Features()
+	var all []feature.Feature
+	if s.m.Hands {
+		all = s.layout().Features()
+	} else {
+		all = s.cameraFeatures()
+	}
 	if s.rebake != nil {
 		return rebakeFeatures(all)
 	}
-	return all
+	return append(all, s.fieldFeatures()...)
+}
+
+// cameraFeatures are the columns of a rig without hands that do not come from its map's features: those of the hands' layout that are
+// about cameras, row times and verdicts.
+func (s *survey) cameraFeatures() (out []feature.Feature) {
+	streams := map[string]bool{}
+	for _, c := range s.cameras {
+		streams[c.name] = true
+	}
+	for _, f := range s.layout().Features() {
+		switch f.Kind {
+		case feature.Video, feature.VideoFresh, feature.RowTime, feature.Success, feature.Done:
+			out = append(out, f)
+		case feature.CaptureTime:
+			if streams[f.Stream] {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
 }
 
 // plan finds the segments and their rows; it computes them once.
@@ -233,6 +274,12 @@ func (s *survey) gapWarnings(tl grid, sp span) {
 	for _, c := range s.cameras {
 		warn("camera "+c.name, stampsOf(c.samples, func(x sample) frames.Stamp { return x.at }))
 	}
+	for _, topic := range s.m.fieldTopics() {
+		warn("topic "+topic, stampsOf(s.fields[topic].samples, func(x fieldSample) frames.Stamp { return x.at }))
+	}
+	if !s.m.Hands {
+		return
+	}
 	warn("finger angles", stampsOf(s.joints, func(x jointSample) frames.Stamp { return x.at }))
 	warn("left_hand_root", s.tree.Samples("left_hand_root"))
 	warn("right_hand_root", s.tree.Samples("right_hand_root"))
@@ -248,6 +295,9 @@ const (
 // jumpWarnings tells where a tracked hand jumps, whatever the tracker says of itself: trackers have been seen to move a hand by
 // 0.7 m in a frame and call it tracked.
 func (s *survey) jumpWarnings(tl grid, sp span) {
+	if !s.m.Hands {
+		return
+	}
 	from, to := tl.At(sp.first), tl.At(sp.end-1)
 	for _, hand := range []string{"left_hand_root", "right_hand_root"} {
 		stamps := s.tree.Samples(hand)

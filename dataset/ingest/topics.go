@@ -37,6 +37,11 @@ type Map struct {
 	Head string `yaml:"head"`
 	// Controllers: the tracker's controllers are fixed to the hands.
 	Controllers bool `yaml:"controllers"`
+	// Hands: the rig has YUBI's two hands and all their features. Without them the rows hold the cameras and Features only, and origin,
+	// joint_states, pedal, tracked, head and controllers play no part.
+	Hands bool `yaml:"hands"`
+	// Features are further columns, from the fields of any message or from transforms.
+	Features []FieldFeature `yaml:"features"`
 }
 
 // CameraTopics is one camera: the first of Topics that the log has. Optional cameras may be absent.
@@ -72,7 +77,7 @@ func Portable() Map {
 func Trial() Map { return base("trial", feature.Cell) }
 
 func base(name, origin string) Map {
-	m := Map{Name: name, Origin: origin, JointStates: "/joint_states", JointNames: slices.Clone(feature.JointNames),
+	m := Map{Name: name, Hands: true, Origin: origin, JointStates: "/joint_states", JointNames: slices.Clone(feature.JointNames),
 		TF: "/tf", TFStatic: "/tf_static"}
 	for _, side := range []string{"left", "right"} {
 		m.Cameras = append(m.Cameras, CameraTopics{Name: side, Topics: []string{
@@ -110,10 +115,13 @@ func LoadMap(path string) (*Map, error) {
 
 // Validate checks a map: config.Load calls it.
 func (m *Map) Validate() error {
-	if m.Origin == "" || m.JointStates == "" || m.TF == "" {
+	if err := m.checkFeatures(); err != nil {
+		return err
+	}
+	if m.Hands && (m.Origin == "" || m.JointStates == "" || m.TF == "") {
 		return fmt.Errorf("origin, joint_states and tf must not be empty")
 	}
-	if len(m.JointNames) != 2 {
+	if m.Hands && len(m.JointNames) != 2 {
 		return fmt.Errorf("joint_names: want the left and the right joint, got %d names", len(m.JointNames))
 	}
 	seen := map[string]bool{}
@@ -134,4 +142,31 @@ func (m *Map) Validate() error {
 		}
 	}
 	return nil
+}
+
+// checkFeatures checks the further columns, and that there is any column at all.
+func (m *Map) checkFeatures() error {
+	names := map[string]bool{}
+	for i := range m.Features {
+		f := &m.Features[i]
+		if err := f.check(); err != nil {
+			return fmt.Errorf("features[%d]: %w", i, err)
+		}
+		if names[f.Name] {
+			return fmt.Errorf("features[%d].name: %q is there twice", i, f.Name)
+		}
+		names[f.Name] = true
+		if f.Parent != "" && m.TF == "" {
+			return fmt.Errorf("features[%d]: feature %s needs transforms, but tf is empty", i, f.Name)
+		}
+	}
+	if !m.Hands && len(m.Features) == 0 {
+		return fmt.Errorf("features: a rig without hands needs some")
+	}
+	return nil
+}
+
+// needsTransforms: rows hold poses.
+func (m *Map) needsTransforms() bool {
+	return m.Hands || slices.ContainsFunc(m.Features, func(f FieldFeature) bool { return f.Parent != "" })
 }

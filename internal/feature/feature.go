@@ -46,6 +46,7 @@ const (
 	RowTime                     // the row's tick
 	Success                     // the episode's segment succeeded
 	Done                        // last row of the episode
+	Field                       // values of the messages of topic Stream, as a rig map names them
 )
 
 // Feature is one named column of a row.

@@ -75,6 +75,14 @@ func (r *Reader) Uint8() uint8 {
 	return 0
 }
 
+// Uint16 reads two bytes.
+func (r *Reader) Uint16() uint16 {
+	if b := r.take("uint16", 2, 2); b != nil {
+		return r.order.Uint16(b)
+	}
+	return 0
+}
+
 // Bool reads one byte that must be 0 or 1.
 func (r *Reader) Bool() bool {
 	v := r.Uint8()
