@@ -22,6 +22,8 @@ const (
 	oldDir     = workDir + "/old"
 	commitLog  = workDir + "/commit.json"
 	abortLog   = workDir + "/abort.json"
+	// provisionalMark says that episodes were added since stats.json was computed from all rows.
+	provisionalMark = workDir + "/provisional-stats"
 )
 
 // move publishes one staged file. Old is a staged copy of what it replaces, empty when the file is new.
@@ -287,6 +289,9 @@ func recoverIfNeeded(root string) error {
 	defer lock.Close()
 	if _, err := d.recover(); err != nil {
 		return fmt.Errorf("finish a change that was interrupted: %w", err)
+	}
+	if d.exists(provisionalMark) {
+		return nil
 	}
 	return d.remove(workDir)
 }

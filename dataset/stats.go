@@ -170,6 +170,12 @@ func (f Feature) likePicture() bool {
 	return f.DType.Numeric() && f.Dim() == 1 && strings.Contains(f.Name, "image")
 }
 
+// withoutEpisodeStats reports whether meta/episodes has no statistics of a feature: those of a number whose name says "image" come back
+// from Parquet in a shape that LeRobot 0.4's split and delete refuse, whatever is stored; without them they work.
+func (f Feature) withoutEpisodeStats() bool {
+	return f.DType.Numeric() && strings.Contains(f.Name, "image")
+}
+
 // stored is the form of statistics on disk.
 func (f Feature) stored(s Stats) Stats {
 	if !f.likePicture() || !s.complete(1) {

@@ -95,7 +95,7 @@ func episodesTable(features []Feature, rows []EpisodeMeta, extra []extraColumn, 
 			pq.Column{Name: prefix + "to_timestamp", Values: mapSlice(rows, func(e EpisodeMeta) float64 { return e.Videos[f.Name].ToTime })})
 	}
 	for _, f := range features {
-		if f.DType.Numeric() || f.DType.Visual() {
+		if (f.DType.Numeric() || f.DType.Visual()) && !f.withoutEpisodeStats() {
 			out = append(out, statColumns(f, rows)...)
 		}
 	}

@@ -111,7 +111,7 @@ func Create(root string, o Options) (*Writer, error) {
 
 // newWriter locks the folder and cleans up after a crash.
 func newWriter(root string, o WriterOptions) (*Writer, error) {
-	w := &Writer{root: root, o: o, log: o.Logger, disk: disk{root: root, fault: o.fault, trace: o.trace}}
+	w := &Writer{root: root, added: disk{root: root}.exists(provisionalMark), o: o, log: o.Logger, disk: disk{root: root, fault: o.fault, trace: o.trace}}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
@@ -308,6 +308,9 @@ func (w *Writer) AddEpisode(ctx context.Context, ep Episode) (int, error) {
 		return 0, fmt.Errorf("add episode to %s: the writer is closed", w.root)
 	}
 	b, err := w.build(ctx, ep)
+	if err == nil && !w.added { // a later Close knows that stats.json is not final, also after a crash
+		err = w.disk.writeBytes(provisionalMark, nil)
+	}
 	if err == nil {
 		err = b.change.publish()
 	}
