@@ -192,3 +192,32 @@ func (s *set) taskOf(row int64) (string, error) {
 	}
 	return s.tasks[int(k)], nil
 }
+
+// Picture is a frame of a video file that a batch shows.
+type Picture struct {
+	Path  string `json:"path"`
+	Frame int    `json:"frame"` // in order of presentation
+}
+
+// Pictures lists the frames of the videos that batch number step shows, for other readers to compare with: for each window in
+// turn, its images in the order of the Config, and their offsets.
+func (l *Loader) Pictures(step int) []Picture {
+	var out []Picture
+	first := l.first(step)
+	for i := range uint64(l.cfg.Batch) {
+		sample, s, at := l.place(first + i)
+		for k, im := range l.cfg.Images {
+			c := s.videos[k][at]
+			for _, offset := range im.Offsets {
+				frame, _ := clamp(sample.Frame+offset, s.episodes[at].length)
+				out = append(out, Picture{s.files.name(s.paths[c.path]), int(c.frame) + frame})
+			}
+		}
+	}
+	return out
+}
+
+// first is the number of the first sample of a step of this rank.
+func (l *Loader) first(step int) uint64 {
+	return uint64(step)*uint64(l.cfg.Batch*l.cfg.World) + uint64(l.cfg.Rank*l.cfg.Batch)
+}

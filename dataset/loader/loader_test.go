@@ -25,7 +25,7 @@ func grey(e, t int) byte { return byte(40 + 50*e + 7*t) }
 func flat(t *testing.T, lengths ...int) *dataset.Dataset {
 	t.Helper()
 	testpeer.Program(t, "ffmpeg", "ffmpeg")
-	name := fmt.Sprint(lengths)
+	name := strings.Trim(strings.ReplaceAll(fmt.Sprint(lengths), " ", "-"), "[]")
 	if flats[name] == "" {
 		writeFlat(t, filepath.Join(flatDir, name), lengths...)
 		flats[name] = filepath.Join(flatDir, name)

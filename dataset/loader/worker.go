@@ -43,7 +43,7 @@ func (w *worker) batch(ctx context.Context, step int) (_ *Batch, err error) {
 			b.Release()
 		}
 	}()
-	first := uint64(step)*uint64(l.cfg.Batch*l.cfg.World) + uint64(l.cfg.Rank*l.cfg.Batch)
+	first := l.first(step)
 	var clips []clipRequest
 	for i := range b.Samples {
 		sample, s, at := l.place(first + uint64(i))

@@ -41,6 +41,7 @@ func Bench() *cobra.Command {
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	cmd.AddCommand(benchData())
 	return cmd
 }
 

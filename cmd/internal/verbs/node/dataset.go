@@ -15,7 +15,7 @@ import (
 
 // Dataset makes `pinch dataset` with its verbs.
 func Dataset() *cobra.Command {
-	verbs := []*cobra.Command{datasetCheck(), datasetInfo(), datasetView(), datasetExtract()}
+	verbs := []*cobra.Command{datasetCheck(), datasetRepair(), datasetInfo(), datasetView(), datasetExtract(), datasetCache(), datasetWindows()}
 	return program.Group("dataset", "check, describe, show and edit datasets", append(verbs, datasetEdits()...)...)
 }
 
