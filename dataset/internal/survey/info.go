@@ -83,7 +83,7 @@ func (i *Info) Feature(name string) (Feature, bool) {
 
 func decodeInfo(b []byte) Info {
 	i := Info{TotalEpisodes: Missing, TotalFrames: Missing, TotalTasks: Missing, Major: Missing}
-	if i.Order, i.Raw, i.Err = object(b); i.Err != nil {
+	if i.Order, i.Raw, i.Err = Object(b); i.Err != nil {
 		return i
 	}
 	i.text("codebase_version", &i.Version)
@@ -137,7 +137,7 @@ func (i *Info) whole(key string, to *int) {
 }
 
 func (i *Info) features() {
-	names, entries, err := object(i.Raw["features"])
+	names, entries, err := Object(i.Raw["features"])
 	if err != nil {
 		i.Bad = append(i.Bad, "features")
 		return
@@ -149,7 +149,7 @@ func (i *Info) features() {
 
 func decodeFeature(name string, raw json.RawMessage) Feature {
 	f := Feature{Feature: dataset.Feature{Name: name}, Raw: raw, NamesKind: "absent"}
-	keys, entry, err := object(raw)
+	keys, entry, err := Object(raw)
 	if err != nil {
 		f.Err = errors.New("its entry is no object")
 		return f
@@ -194,8 +194,8 @@ func namesKind(raw json.RawMessage) string {
 	return "list"
 }
 
-// object decodes a JSON object with the order of its keys.
-func object(b []byte) (keys []string, values map[string]json.RawMessage, err error) {
+// Object decodes a JSON object with the order of its keys.
+func Object(b []byte) (keys []string, values map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(b, &values); err != nil {
 		return nil, nil, err
 	}
@@ -238,7 +238,7 @@ func flatNames(raw json.RawMessage) []string {
 		return nil
 	}
 	if _, isMap := v.(map[string]any); isMap { // in file order
-		keys, values, err := object(raw)
+		keys, values, err := Object(raw)
 		if err != nil {
 			return nil
 		}
