@@ -259,22 +259,37 @@ func (c *Core) reconcile(s *fci.State, gap uint64) {
 	for i := uint64(0); i <= gap; i++ {
 		m = m.coast()
 	}
+	took, coasted := gap == 0 && c.wanted.near(s), m.near(s)
 	switch {
-	case m.equals(s):
+	case took && !(coasted && m.apart(s) < c.wanted.apart(s)):
+		m = c.wanted
+		if m.apart(s) < roundingApart { // the start's rounding; else the arm reports no derivatives, and ours follow from its positions
+			c.Stats.Adopted++
+			m.dq, m.ddq = s.DQD, s.DDQD
+		}
+	case coasted:
 		c.Stats.Lost += int(gap) + 1
-	case gap == 0 && c.wanted.near(s):
-		c.Stats.Adopted++
-		m = motion{c.wanted.q, s.DQD, s.DDQD}
+		if !m.equals(s) && m.apart(s) < roundingApart {
+			m.dq, m.ddq = s.DQD, s.DDQD
+		}
 	default:
 		c.Stats.Lost += int(gap) + 1
 		c.Stats.Adopted++
-		if !m.near(s) {
-			m.q = s.QD
-		}
-		m.dq, m.ddq = s.DQD, s.DDQD
+		m = motion{s.QD, s.DQD, s.DDQD}
 	}
 	c.accepted = m
 	c.rt.Accepted(m.q, m.dq, m.ddq)
+}
+
+// roundingApart bounds what rounding a start to float32 does to an acceleration, in rad/s².
+const roundingApart = 1.0
+
+// apart is the largest difference to the state's acceleration, rad/s².
+func (m *motion) apart(s *fci.State) (worst float64) {
+	for j := range m.ddq {
+		worst = math.Max(worst, math.Abs(m.ddq[j]-s.DDQD[j]))
+	}
+	return worst
 }
 
 // equals reports whether m is what the state says within the precision of its numbers: float32 has half a unit in the last place of 1.2e-7 at 4 rad

@@ -202,18 +202,23 @@ func (c *cell) drive() bool {
 		if c.mute {
 			continue
 		}
-		seg := &armlink.Segment{Arm: sides[i]}
-		for at := (tns/10_000_000 + 4) * 10_000_000; at <= tns+300*tickNS; at += 10_000_000 {
-			x := float64(at-c.began[i]) * 1e-9
-			k := armlink.Knot{TNS: at, Q: c.from[i], GripperRad: 0.3}
-			for j := range k.Q {
-				k.Q[j] += 0.25 * (1 - math.Exp(-4*x*x)) * math.Sin((2.5+0.3*float64(j))*x)
-			}
-			seg.Knots = append(seg.Knots, k)
-		}
-		_ = a.conn.Write(seg)
+		_ = a.conn.Write(wave(sides[i], c.from[i], c.began[i], tns))
 	}
 	return true
+}
+
+// wave is the next 300 ms of a fast motion of all joints around from.
+func wave(arm string, from armlink.Joints, began, tns int64) *armlink.Segment {
+	seg := &armlink.Segment{Arm: arm}
+	for at := (tns/10_000_000 + 4) * 10_000_000; at <= tns+300*tickNS; at += 10_000_000 {
+		x := float64(at-began) * 1e-9
+		k := armlink.Knot{TNS: at, Q: from, GripperRad: 0.3}
+		for j := range k.Q {
+			k.Q[j] += 0.25 * (1 - math.Exp(-4*x*x)) * math.Sin((2.5+0.3*float64(j))*x)
+		}
+		seg.Knots = append(seg.Knots, k)
+	}
+	return seg
 }
 
 // driveFor drives for a while; false when an arm failed meanwhile.

@@ -207,13 +207,16 @@ func (l *loop) recv(b []byte, flags uintptr) (int, bool) {
 		switch {
 		case errno == unix.EINTR:
 			continue
-		case errno != 0 || from.Addr != l.armIP:
+		case errno != 0 || !l.isArm(from.Addr):
 			return 0, false
 		}
 		l.peer = from
 		return int(n), true
 	}
 }
+
+// isArm tells the arm's address; on this machine itself, where simulated arms are, one address is as good as another.
+func (l *loop) isArm(a [4]byte) bool { return a == l.armIP || (a[0] == 127 && l.armIP[0] == 127) }
 
 // align keeps the executor's clock, which is this machine's, beside the arm's; a path under way is stretched by at most a hundredth.
 func (l *loop) align(now int64) {

@@ -130,6 +130,9 @@ func (p *process) open(ctx context.Context) error {
 	return nil
 }
 
+// firstStateTime is how long the first state may take.
+const firstStateTime = 5 * time.Second
+
 // connect opens the session, waits for the first state and applies the settings. Before the loop runs it reads the socket itself.
 func (p *process) connect(ctx context.Context) (*fci.State, error) {
 	s, err := fci.Dial(ctx, p.Address, p.udpPort)
@@ -141,7 +144,7 @@ func (p *process) connect(ctx context.Context) (*fci.State, error) {
 	p.mu.Unlock()
 	p.loop.attach(s.Version(), s.RemoteIP())
 	var st fci.State
-	for end := time.Now().Add(2 * time.Second); ; {
+	for end := time.Now().Add(firstStateTime); ; {
 		n, ok := p.loop.recv(p.loop.rx, 0)
 		if ok {
 			s.SetStateBytes(n)
@@ -153,7 +156,7 @@ func (p *process) connect(ctx context.Context) (*fci.State, error) {
 		}
 		if time.Now().After(end) {
 			_ = s.Close()
-			return nil, fmt.Errorf("the arm accepted the connection but no state came within 2 s: UDP from %s to port %d of this machine is blocked", s.RemoteIP(), p.udpPort)
+			return nil, fmt.Errorf("the arm accepted the connection but no state came within %v: UDP from %s to port %d of this machine is blocked", firstStateTime, s.RemoteIP(), p.udpPort)
 		}
 	}
 	if err := p.settings(ctx, s); err != nil {

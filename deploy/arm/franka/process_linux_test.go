@@ -14,7 +14,7 @@ import (
 // served is a simulated arm with its process and an executor's connection.
 type served struct {
 	t     *testing.T
-	robot *fciserve.Robot
+	robot *fciserve.Robot // nil: a peer's
 	conn  *armlink.Conn
 	hello armlink.Hello
 	state armlink.State
@@ -31,10 +31,14 @@ func serve(t *testing.T, lockStep bool, ro fciserve.RobotOptions) *served {
 		t.Fatal(err)
 	}
 	s := &served{t: t, robot: robot, orders: make(chan func(*fciserve.Robot), 8)}
-	ctx, cancel := context.WithCancel(context.Background())
-	armEnd, robotEnd := make(chan error, 1), make(chan error, 1)
-	ready, addrs := make(chan string, 1), make(chan []string, 1)
+	robotEnd, addrs := make(chan error, 1), make(chan []string, 1)
 	robotCtx, robotCancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		robotCancel()
+		if err := <-robotEnd; err != nil {
+			t.Errorf("simulated arm: %v", err)
+		}
+	})
 	go func() {
 		robotEnd <- fciserve.Serve(robotCtx, fciserve.Options{LockStep: lockStep, Arms: []fciserve.ArmOptions{{Robot: robot, Listen: "127.0.0.1:0"}},
 			Ready: func(a []string) { addrs <- a }, Control: func(_ int, r *fciserve.Robot) {
@@ -45,7 +49,16 @@ func serve(t *testing.T, lockStep bool, ro fciserve.RobotOptions) *served {
 				}
 			}})
 	}()
-	addr := (<-addrs)[0]
+	s.greet((<-addrs)[0], lockStep)
+	return s
+}
+
+// greet starts the process of the arm at addr and takes its Hello.
+func (s *served) greet(addr string, lockStep bool) {
+	t := s.t
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	armEnd, ready := make(chan error, 1), make(chan string, 1)
 	go func() {
 		armEnd <- Serve(ctx, Options{Name: "left", Address: addr, LockStep: lockStep, Realtime: RealtimeOff, LinkTest: 300 * time.Millisecond, CPU: -1,
 			Ready: func(a string) { ready <- a }})
@@ -58,13 +71,10 @@ func serve(t *testing.T, lockStep bool, ro fciserve.RobotOptions) *served {
 		if err := <-armEnd; err != nil {
 			t.Errorf("arm process: %v", err)
 		}
-		robotCancel()
-		if err := <-robotEnd; err != nil {
-			t.Errorf("simulated arm: %v", err)
-		}
 	})
 	select {
 	case a := <-ready:
+		var err error
 		if s.conn, err = armlink.Dial(ctx, a); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +87,6 @@ func serve(t *testing.T, lockStep bool, ro fciserve.RobotOptions) *served {
 		t.Fatal("the first message is no Hello")
 	}
 	s.hello = *h
-	return s
 }
 
 func (s *served) read() armlink.Message {
