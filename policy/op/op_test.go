@@ -47,7 +47,7 @@ type opCase struct {
 }
 
 func cases() []opCase {
-	return slices.Concat(linearCases(), broadcastCases(), unaryCases(), normCases(), attentionCases(), imageCases(), conditionCases(), lossCases(), shapeCases())
+	return slices.Concat(linearCases(), broadcastCases(), unaryCases(), normCases(), attentionCases(), imageCases(), conditionCases(), lossCases(), shapeCases(), productCases(), groupedCases())
 }
 
 // TestValue checks every operation against its reference, in both element types.
