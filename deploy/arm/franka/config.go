@@ -30,6 +30,7 @@ type Config struct {
 	JerkShare         float64 `yaml:"jerk_share"`
 	FollowingRad      float64 `yaml:"following_rad"`
 	LinkTestS         float64 `yaml:"link_test_s"`
+	ModelErrorM       float64 `yaml:"model_error_m"`
 
 	ContactTorqueNM   []float64 `yaml:"contact_torque_nm"`
 	CollisionTorqueNM []float64 `yaml:"collision_torque_nm"`
@@ -55,7 +56,7 @@ type HandConfig struct {
 // DefaultConfig returns the values used where arm.yaml says nothing.
 func DefaultConfig() Config {
 	return Config{
-		Listen: "tcp:127.0.0.1:7481", VelocityShare: 1, AccelerationShare: 1, JerkShare: 1, FollowingRad: 0.15, LinkTestS: 1,
+		Listen: "tcp:127.0.0.1:7481", VelocityShare: 1, AccelerationShare: 1, JerkShare: 1, FollowingRad: 0.15, LinkTestS: 1, ModelErrorM: 0.001,
 		Realtime: RealtimeRequire, Priority: 80, CPU: -1,
 	}
 }
@@ -109,7 +110,7 @@ func (c *Config) Options() (Options, error) {
 	o := Options{
 		Name: c.Name, Address: c.Address, Listen: c.Listen, Model: c.Model, ActionLatency: time.Duration(c.ActionLatencyMS * 1e6),
 		Velocity: c.VelocityShare, Acceleration: c.AccelerationShare, Jerk: c.JerkShare, FollowingRad: c.FollowingRad,
-		LinkTest: time.Duration(c.LinkTestS * 1e9), LoadKG: c.LoadKG, Realtime: c.Realtime, Priority: c.Priority, CPU: c.CPU,
+		LinkTest: time.Duration(c.LinkTestS * 1e9), ModelErrorM: c.ModelErrorM, LoadKG: c.LoadKG, Realtime: c.Realtime, Priority: c.Priority, CPU: c.CPU,
 	}
 	var err error
 	if o.WorldFromBase, err = pose(c.WorldFromBase, robotmodel.Identity()); err != nil {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -25,7 +26,8 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv("PINCH_TEST_ARM"); name != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		err := Serve(ctx, Options{Name: name, Address: os.Getenv("PINCH_TEST_ADDRESS"), Listen: os.Getenv("PINCH_TEST_LISTEN"), Realtime: RealtimeTry,
+		modelError, _ := strconv.ParseFloat(os.Getenv("PINCH_TEST_MODEL_ERROR"), 64)
+		err := Serve(ctx, Options{ModelErrorM: modelError, Name: name, Address: os.Getenv("PINCH_TEST_ADDRESS"), Listen: os.Getenv("PINCH_TEST_LISTEN"), Realtime: RealtimeTry,
 			LinkTest: 200 * time.Millisecond, CPU: -1, Ready: func(string) { fmt.Println("ready") },
 			Timing: func(t Timing) { _ = json.NewEncoder(os.Stdout).Encode(t) }})
 		if err != nil {

@@ -36,6 +36,7 @@ type Options struct {
 	Velocity, Acceleration, Jerk float64
 	FollowingRad                 float64       // as in CoreConfig
 	LinkTest                     time.Duration // how long the link is judged before motion; default 1 s
+	ModelErrorM                  float64       // the arm's own forward kinematics may differ this much from the model's; default 1 mm
 
 	Collision *fci.CollisionBehavior // nil: as the arm has them
 	Stiffness *fci.Joints            // of the arm's joint controller, Nm/rad; nil: as the arm has it
@@ -83,6 +84,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.LinkTest < 200*time.Millisecond || o.LinkTest > time.Minute {
 		return o, fmt.Errorf("%s arm: link test of %v, want 0.2 s to 1 min", o.Name, o.LinkTest)
+	}
+	if o.ModelErrorM == 0 {
+		o.ModelErrorM = 1e-3
+	}
+	if !(o.ModelErrorM > 0 && o.ModelErrorM <= 0.5) {
+		return o, fmt.Errorf("%s arm: model error of %v m, want up to 0.5", o.Name, o.ModelErrorM)
 	}
 	switch {
 	case o.LockStep:

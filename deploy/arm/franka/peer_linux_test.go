@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/pinch-robotics/pinch/internal/sim/fciserve"
 	"github.com/pinch-robotics/pinch/internal/testpeer"
 	"github.com/pinch-robotics/pinch/internal/wire/armlink"
+	"github.com/pinch-robotics/pinch/internal/wire/fci"
 )
 
 // startPeer runs a simulator of others as a program and waits until it listens; what it prints is returned by the function.
@@ -118,12 +120,38 @@ func last(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// franka-sim is a simulator of others that judges commands as the robot does: our process drives it with all its checks on.
+// franka-sim is a simulator of others that judges commands as the robot does: our process drives it with all its checks on. It would fetch a model of the
+// arm from the net, so it is given our arm's description.
 func TestDrivesFrankaSim(t *testing.T) {
 	python := testpeer.Python(t, "franka_sim", "mujoco")
+	urdf := filepath.Join(t.TempDir(), "arm.urdf")
+	// Its servos are too stiff for links as light as our description's balls.
+	heavy := regexp.MustCompile(`(i[xyz]{2})="[0-9.e-]*[1-9][0-9.e-]*"`).ReplaceAllString(describe(t), `$1="0.5"`)
+	if err := os.WriteFile(urdf, []byte(heavy), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("FR3_MJCF", urdf)
+	t.Setenv("PINCH_TEST_MODEL_ERROR", "0.2") // it reports link 7, 0.107 m before the flange
 	const addr = "127.0.0.1:21337"
 	drives(t, addr, startPeer(t, addr, python, "-m", "franka_sim.run_server", "--physics", "mujoco", "--no-gripper", "--port", "21337",
 		"--enforce-motion-limits", "--enforce-comm-constraints"))
+}
+
+// describe asks the strict arm for its description.
+func describe(t *testing.T) string {
+	t.Helper()
+	_, stop := strict(t, "127.0.0.94", 10)
+	defer stop()
+	s, err := fci.Dial(context.Background(), "127.0.0.94", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	urdf, err := s.RobotModel(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return urdf
 }
 
 // franky-sim is another one, which judges nothing. It brings 650 MB of libraries, so only an environment that is named has it.

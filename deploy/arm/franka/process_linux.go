@@ -186,9 +186,6 @@ func (p *process) settings(ctx context.Context, s *fci.Session) error {
 	return nil
 }
 
-// maxModelError is how far the arm's own forward kinematics may be from the table's.
-const maxModelError = 1e-3 // m
-
 // check finds out the arm's model and limits and compares its kinematics with ours.
 func (p *process) check(ctx context.Context, st *fci.State) error {
 	name := p.Model
@@ -212,7 +209,7 @@ func (p *process) check(ctx context.Context, st *fci.State) error {
 	c := p.model.Forward(st.Q)
 	flange := c.Flange().Mul(columns(st.FTEE))
 	for k := 0; k < 3; k++ {
-		if d := math.Abs(flange.P[k] - st.OTEE[12+k]); d > maxModelError {
+		if d := math.Abs(flange.P[k] - st.OTEE[12+k]); d > p.ModelErrorM {
 			return fmt.Errorf("the arm says that its end effector is %.1f mm from where the model %s puts it: the model or the arm's calibration differs", 1000*d, name)
 		}
 	}
