@@ -29,7 +29,7 @@ type ClientOptions struct {
 var ErrServer = errors.New("policy server reports an error")
 
 // Client is a Policy behind an openpi WebSocket server. A lost connection is made again at the next call; the server must then state the same
-// checkpoint. It is safe for concurrent use; calls wait for each other.
+// checkpoint. After Reset it may state another one: an alias that was switched. It is safe for concurrent use; calls wait for each other.
 type Client struct {
 	url  string
 	opts ClientOptions
@@ -103,7 +103,7 @@ func (c *Client) connect(ctx context.Context) error {
 		_ = conn.CloseNow()
 		return fmt.Errorf("policy server %s: %w", c.url, err)
 	}
-	if c.metadata != nil && text(merged["checkpoint"]) != text(c.metadata["checkpoint"]) {
+	if c.metadata != nil && !c.reset && text(merged["checkpoint"]) != text(c.metadata["checkpoint"]) {
 		_ = conn.CloseNow()
 		return fmt.Errorf("policy server %s now serves checkpoint %q, was %q: %w", c.url, merged["checkpoint"], c.metadata["checkpoint"], ErrBadMetadata)
 	}
@@ -144,7 +144,11 @@ func lastLine(text []byte) string {
 }
 
 // Metadata is what the server stated, completed by ClientOptions.Override.
-func (c *Client) Metadata() map[string]any { return c.metadata }
+func (c *Client) Metadata() map[string]any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.metadata
+}
 
 // Infer sends one observation and waits for the chunk, until ctx ends. Faults of the answer wrap ErrBadChunk, a text frame wraps ErrServer.
 // No keepalive runs during the call: servers that block while inferring do not answer pings.

@@ -44,6 +44,9 @@ type Observation struct {
 type Chunk struct {
 	Rows, Cols int
 	Data       []float32
+
+	// Checkpoint is the hash of the policy that gave this answer, where it is not simply the one that the metadata states.
+	Checkpoint string
 }
 
 // At gives row r, column c.

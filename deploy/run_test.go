@@ -332,8 +332,8 @@ func TestGatesStopBothArms(t *testing.T) {
 	}{
 		"incoherent chunks":   {policy: &scripted{rateHz: 30, mangle: fast}, want: "rejected in a row"},
 		"runs out of reach":   {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { drift(c, 0, 0.03) }}, want: "away from its path"},
-		"15 columns":          {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { *c = Chunk{16, 15, c.Data[:240]} }}, want: "15 columns"},
-		"8 rows":              {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { *c = Chunk{8, 16, c.Data[:128]} }}, want: "8 rows"},
+		"15 columns":          {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { *c = Chunk{Rows: 16, Cols: 15, Data: c.Data[:240]} }}, want: "15 columns"},
+		"8 rows":              {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { *c = Chunk{Rows: 8, Cols: 16, Data: c.Data[:128]} }}, want: "8 rows"},
 		"not a number":        {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { c.Data[37] = float32(math.NaN()) }}, want: "NaN"},
 		"zero quaternion":     {policy: &scripted{rateHz: 30, mangle: func(_ int, c *Chunk) { copy(c.Data[3:7], make([]float32, 4)) }}, want: "quaternion"},
 		"camera stands still": {policy: &scripted{rateHz: 30}, want: "wrist frame"},

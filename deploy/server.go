@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,6 +31,36 @@ type ServeOptions struct {
 	Logger     *slog.Logger // nil: silent
 	// Ready is called once with the bound address, when clients can connect; nil: nobody waits.
 	Ready func(addr net.Addr)
+	// Pages are further things to GET, by path, for instance a status; nil: none.
+	Pages map[string]http.HandlerFunc
+}
+
+// Router gives each connection its policy.
+type Router interface {
+	// Route opens the policy for a client that asks for a name: the path of its address without the first slash, "" for none. The policy is
+	// the connection's own until it calls Close. An error that wraps ErrNoPolicy is the client's (an unknown name), others are the server's.
+	Route(ctx context.Context, name string) (RoutedPolicy, error)
+}
+
+// RoutedPolicy is a policy of one connection.
+type RoutedPolicy interface {
+	Policy
+	Resetter
+	Close() error
+}
+
+// ErrNoPolicy marks a name that a Router does not know.
+var ErrNoPolicy = errors.New("no policy of that name")
+
+// single routes every name to one policy.
+type single struct{ Policy }
+
+func (s single) Route(context.Context, string) (RoutedPolicy, error) { return s, nil }
+func (s single) Close() error                                        { return nil }
+func (s single) Reset() {
+	if r, ok := s.Policy.(Resetter); ok {
+		r.Reset()
+	}
 }
 
 // maxWaiting is how many requests of one connection may wait behind the one being answered.
@@ -46,17 +77,27 @@ func Serve(ctx context.Context, policy Policy, opts ServeOptions) error {
 	if err != nil {
 		return err
 	}
-	probe, err := listen(opts.Addr)
+	return s.start(ctx, s.warmUp)
+}
+
+// ServeRouter is Serve for a Router, whose policies have to be warm already.
+func ServeRouter(ctx context.Context, r Router, opts ServeOptions) error {
+	return newRouterServer(r, opts).start(ctx, func(context.Context) error { return nil })
+}
+
+// start makes sure that the port is free, warms up, and serves.
+func (s *server) start(ctx context.Context, warm func(context.Context) error) error {
+	probe, err := listen(s.opts.Addr)
 	if err != nil {
 		return err
 	}
 	if err := probe.Close(); err != nil {
-		return fmt.Errorf("serve policy at %s: %w", opts.Addr, err)
+		return fmt.Errorf("serve policy at %s: %w", s.opts.Addr, err)
 	}
-	if err := s.warmUp(ctx); err != nil {
+	if err := warm(ctx); err != nil {
 		return err
 	}
-	l, err := listen(opts.Addr)
+	l, err := listen(s.opts.Addr)
 	if err != nil {
 		return err
 	}
@@ -75,10 +116,10 @@ func listen(addr string) (net.Listener, error) {
 }
 
 type server struct {
-	policy   Policy
-	opts     ServeOptions
-	metadata []byte
-	log      *slog.Logger
+	policy Policy // the only one, nil with a router of many
+	router Router
+	opts   ServeOptions
+	log    *slog.Logger
 
 	mu      sync.Mutex // guards clients
 	clients int
@@ -88,12 +129,6 @@ type server struct {
 type Resetter interface{ Reset() }
 
 func newServer(policy Policy, opts ServeOptions) (*server, error) {
-	if opts.MaxBytes == 0 {
-		opts.MaxBytes = npmsgpack.Defaults.Bytes
-	}
-	if opts.MaxClients == 0 {
-		opts.MaxClients = 16
-	}
 	contract, err := ReadContract(policy.Metadata(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("serve policy: %w", err)
@@ -101,23 +136,55 @@ func newServer(policy Policy, opts ServeOptions) (*server, error) {
 	if opts.Prompt == "" && len(contract.Prompts) > 0 {
 		opts.Prompt = contract.Prompts[0]
 	}
+	if _, err := encodeMetadata(policy); err != nil {
+		return nil, err
+	}
+	s := newRouterServer(single{policy}, opts)
+	s.policy = policy
+	return s, nil
+}
+
+func newRouterServer(r Router, opts ServeOptions) *server {
+	if opts.MaxBytes == 0 {
+		opts.MaxBytes = npmsgpack.Defaults.Bytes
+	}
+	if opts.MaxClients == 0 {
+		opts.MaxClients = 16
+	}
+	log := opts.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &server{router: r, opts: opts, log: log.With("component", "serve")}
+}
+
+// encodeMetadata is the first frame of a connection.
+func encodeMetadata(p Policy) ([]byte, error) {
 	meta := map[string]any{"server": "pinch"}
-	for k, v := range policy.Metadata() {
+	for k, v := range p.Metadata() {
 		meta[k] = v
 	}
 	data, err := npmsgpack.Encode(meta)
 	if err != nil {
 		return nil, fmt.Errorf("serve policy: encode metadata: %w", err)
 	}
-	log := opts.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &server{policy: policy, opts: opts, metadata: data, log: log.With("component", "serve")}, nil
+	return data, nil
 }
 
-// warmUp runs one inference on a grey scene with the arena's synthetic pose.
+// warmUp runs one inference, then makes the policy start anew.
 func (s *server) warmUp(ctx context.Context) error {
+	start := time.Now()
+	c, err := WarmUp(ctx, s.policy, s.opts.Prompt)
+	if err != nil {
+		return err
+	}
+	single{s.policy}.Reset()
+	s.log.Info("policy is warm", "took", time.Since(start).Round(time.Millisecond), "rows", c.Rows)
+	return nil
+}
+
+// WarmUp runs one inference on a grey scene with the arena's synthetic pose and checks the answer.
+func WarmUp(ctx context.Context, p Policy, prompt string) (Chunk, error) {
 	grey := func() imaging.RGB {
 		im := imaging.NewRGB(640, 480)
 		for i := range im.Pix {
@@ -127,25 +194,16 @@ func (s *server) warmUp(ctx context.Context) error {
 	}
 	pose, err := frames.PoseFromXYZXYZW([7]float64{0.23, -0.05, 0.27, -0.58, -0.09, 0.72, 0.34})
 	if err != nil {
-		return err
+		return Chunk{}, err
 	}
-	start := time.Now()
-	c, err := s.policy.Infer(ctx, Observation{Left: grey(), Right: grey(), LeftFromRight: pose, FingerRad: [2]float64{0.4, 0.4}, Prompt: s.opts.Prompt})
+	c, err := p.Infer(ctx, Observation{Left: grey(), Right: grey(), LeftFromRight: pose, FingerRad: [2]float64{0.4, 0.4}, Prompt: prompt})
 	if err == nil {
 		err = c.Check()
 	}
 	if err != nil {
-		return fmt.Errorf("warm up policy: %w", err)
+		return Chunk{}, fmt.Errorf("warm up policy: %w", err)
 	}
-	s.reset()
-	s.log.Info("policy is warm", "took", time.Since(start).Round(time.Millisecond), "rows", c.Rows)
-	return nil
-}
-
-func (s *server) reset() {
-	if r, ok := s.policy.(Resetter); ok {
-		r.Reset()
-	}
+	return c, nil
 }
 
 func (s *server) serve(ctx context.Context, l net.Listener) error {
@@ -153,6 +211,9 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "OK\n") })
+	for path, page := range s.opts.Pages {
+		mux.HandleFunc("GET "+path, page)
+	}
 	var open sync.WaitGroup
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		open.Add(1)
@@ -188,11 +249,25 @@ func (s *server) handle(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			return
 		}
 	}
-	if !s.enter(r.URL.Query().Get(resetQuery) == "1") {
+	if !s.enter() {
 		http.Error(w, fmt.Sprintf("already serving %d clients", s.opts.MaxClients), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave()
+	policy, err := s.router.Route(ctx, strings.Trim(r.URL.Path, "/"))
+	if err != nil {
+		status := http.StatusServiceUnavailable
+		if errors.Is(err, ErrNoPolicy) {
+			status = http.StatusNotFound
+		}
+		s.log.Warn("no policy for a client", "peer", r.RemoteAddr, "err", err)
+		http.Error(w, err.Error(), status)
+		return
+	}
+	defer policy.Close()
+	if r.URL.Query().Get(resetQuery) == "1" {
+		policy.Reset() // other clients of the same policy then see its noise from the start too
+	}
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		s.log.Warn("handshake failed", "peer", r.RemoteAddr, "err", err)
@@ -201,22 +276,19 @@ func (s *server) handle(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	conn.SetReadLimit(int64(s.opts.MaxBytes))
 	log := s.log.With("peer", r.RemoteAddr)
 	log.Info("client connected")
-	err = s.converse(ctx, conn)
+	err = s.converse(ctx, conn, policy)
 	log.Info("client left", "err", err)
 }
 
 // resetQuery is the query key with which a client asks for a policy that starts anew.
 const resetQuery = "reset"
 
-// enter counts a client in. One that asks for it resets the policy; other clients then see its noise from the start too.
-func (s *server) enter(reset bool) bool {
+// enter counts a client in.
+func (s *server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients >= s.opts.MaxClients {
 		return false
-	}
-	if reset {
-		s.reset()
 	}
 	s.clients++
 	return true
@@ -229,11 +301,15 @@ func (s *server) leave() {
 }
 
 // converse sends the metadata and answers requests. Reading goes on while the policy infers, because pings are answered by the reader.
-func (s *server) converse(ctx context.Context, conn *websocket.Conn) error {
+func (s *server) converse(ctx context.Context, conn *websocket.Conn, policy Policy) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer conn.CloseNow()
-	if err := conn.Write(ctx, websocket.MessageBinary, s.metadata); err != nil {
+	metadata, err := encodeMetadata(policy)
+	if err != nil {
+		return err
+	}
+	if err := conn.Write(ctx, websocket.MessageBinary, metadata); err != nil {
 		return err
 	}
 	requests := make(chan []byte, maxWaiting)
@@ -246,7 +322,7 @@ func (s *server) converse(ctx context.Context, conn *websocket.Conn) error {
 	var prev time.Duration
 	for data := range requests {
 		start := time.Now()
-		answer, err := s.answer(ctx, data, prev)
+		answer, err := s.answer(ctx, policy, data, prev)
 		if err == nil {
 			err = conn.Write(ctx, websocket.MessageBinary, answer)
 			prev = time.Since(start)
@@ -259,7 +335,7 @@ func (s *server) converse(ctx context.Context, conn *websocket.Conn) error {
 			return err
 		}
 	}
-	err := <-readErr
+	err = <-readErr
 	if errors.Is(err, errTooMany) {
 		_ = conn.Close(websocket.StatusPolicyViolation, err.Error())
 	} else if ctx.Err() != nil {
@@ -290,7 +366,7 @@ func (s *server) read(ctx context.Context, conn *websocket.Conn, requests chan<-
 	}
 }
 
-func (s *server) answer(ctx context.Context, data []byte, prev time.Duration) ([]byte, error) {
+func (s *server) answer(ctx context.Context, policy Policy, data []byte, prev time.Duration) ([]byte, error) {
 	limits := npmsgpack.Defaults
 	limits.Bytes = s.opts.MaxBytes
 	if data == nil {
@@ -301,12 +377,15 @@ func (s *server) answer(ctx context.Context, data []byte, prev time.Duration) ([
 		return nil, err
 	}
 	start := time.Now()
-	chunk, err := s.policy.Infer(ctx, obs)
+	chunk, err := policy.Infer(ctx, obs)
 	if err == nil {
 		err = chunk.Check()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("infer: %w", err)
+	}
+	if chunk.Checkpoint == "" {
+		chunk.Checkpoint = text(policy.Metadata()["checkpoint"])
 	}
 	return encodeAnswer(chunk, timing{infer: time.Since(start), prevTotal: prev})
 }

@@ -114,10 +114,14 @@ func encodeAnswer(c Chunk, t timing) ([]byte, error) {
 	if t.prevTotal > 0 {
 		st["prev_total_ms"] = float64(t.prevTotal) / 1e6
 	}
-	return npmsgpack.Encode(map[string]any{
+	m := map[string]any{
 		"actions":       npmsgpack.Float32(c.Data, c.Rows, c.Cols),
 		"server_timing": st,
-	})
+	}
+	if c.Checkpoint != "" {
+		m["checkpoint"] = c.Checkpoint
+	}
+	return npmsgpack.Encode(m)
 }
 
 // decodeAnswer reads and checks a chunk. float64 is cast, as the arena does; faults wrap ErrBadChunk.
@@ -134,7 +138,7 @@ func decodeAnswer(data []byte) (Chunk, time.Duration, error) {
 	if err != nil {
 		return Chunk{}, 0, fmt.Errorf("answer key \"actions\": %w: %w", ErrBadChunk, err)
 	}
-	c := Chunk{Rows: a.Shape[0], Cols: a.Shape[1], Data: v}
+	c := Chunk{Rows: a.Shape[0], Cols: a.Shape[1], Data: v, Checkpoint: text(m["checkpoint"])}
 	if err := c.Check(); err != nil {
 		return Chunk{}, 0, err
 	}
