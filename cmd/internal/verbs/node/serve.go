@@ -18,10 +18,11 @@ import (
 
 type serveOptions struct {
 	deploy.ServeOptions
-	Policy policy.Options
-	Noise  string
-	JSON   bool
-	Log    program.LogFlags
+	Policy  policy.Options
+	Aliases string
+	Noise   string
+	JSON    bool
+	Log     program.LogFlags
 }
 
 // apiKeyVariable is the environment variable with the key that clients must send: a flag would show in the list of processes.
@@ -34,6 +35,7 @@ func (o *serveOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Noise, "noise", string(policy.NoiseFixed), "fixed: the same noise for each chunk; fresh: new noise for each")
 	f.BoolVar(&o.Policy.RawWeights, "raw-weights", false, "use the last weights instead of their running average")
 	f.IntVar(&o.Policy.Threads, "threads", 0, "of the engine (default: one per processor)")
+	f.StringVar(&o.Aliases, "aliases", "", "serve the pools of this `file` by name, and follow its changes (docs/serving.md)")
 	f.IntVar(&o.MaxClients, "max-clients", 16, "connections at the same time")
 	f.BoolVar(&o.JSON, "json", false, "announce the address as one line of JSON")
 	o.Log.AddFlags(f)
@@ -57,12 +59,18 @@ func (o *serveOptions) checkFlags() error {
 func Serve() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
-		Use: "serve CHECKPOINT", Short: "serve a checkpoint to robots (openpi protocol)", Args: cobra.ExactArgs(1),
+		Use: "serve CHECKPOINT | --aliases FILE", Short: "serve a checkpoint to robots (openpi protocol)", Args: cobra.MaximumNArgs(1),
 		Long: "Serves a checkpoint (or the newest of a run folder) over the openpi WebSocket protocol with the UMI Arena contract, so any openpi\n" +
 			"client can drive it. GET /healthz answers OK. Clients must send the key in " + apiKeyVariable + " when it is set.\n" + program.ExitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.checkFlags(); err != nil {
 				return err
+			}
+			switch {
+			case (o.Aliases == "") == (len(args) == 0):
+				return program.Usage("give a checkpoint, or --aliases with a file of them")
+			case o.Aliases != "":
+				return runServeAliases(cmd.Context(), o.Aliases, o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return runServe(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
