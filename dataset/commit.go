@@ -69,8 +69,10 @@ func (c *change) publish() error {
 	if err != nil {
 		return err
 	}
-	if err := c.d.syncDir(stageDir); err != nil {
-		return err
+	for _, dir := range []string{stageDir, workDir} { // the log must not outlive the folder that it speaks of
+		if err := c.d.syncDir(dir); err != nil {
+			return err
+		}
 	}
 	tmp := stageDir + "/commit.json"
 	if err := c.d.writeBytes(tmp, b); err != nil {
@@ -84,7 +86,7 @@ func (c *change) publish() error {
 		err = c.redo()
 	}
 	if err == nil {
-		err = c.d.remove(commitLog)
+		err = c.d.drop(commitLog)
 	}
 	if err == nil {
 		return nil
@@ -144,10 +146,7 @@ func (c *change) finishSwap() error {
 	if err := c.syncAll([]string{nextDir, oldDir, workDir}); err != nil {
 		return err
 	}
-	if err := c.d.remove(commitLog); err != nil {
-		return err
-	}
-	if err := c.d.syncDir(workDir); err != nil { // before the old folders go, or the log could come back without them
+	if err := c.d.drop(commitLog); err != nil { // before the old folders go
 		return err
 	}
 	return errors.Join(c.d.remove(oldDir), c.d.remove(nextDir))
@@ -229,7 +228,15 @@ func (c *change) undo() error {
 			}
 		}
 	}
-	return c.d.remove(abortLog)
+	return c.d.drop(abortLog)
+}
+
+// drop removes a log for good: if it came back after a power cut, it would move the files of a later change.
+func (d disk) drop(log string) error {
+	if err := d.remove(log); err != nil {
+		return err
+	}
+	return d.syncDir(workDir)
 }
 
 // recover finishes or rolls back what a crash left and empties the working folder. It says what it did.
@@ -253,7 +260,7 @@ func (d disk) recover() (did string, err error) {
 		if err := c.redo(); err != nil {
 			return "", err
 		}
-		if err := d.remove(commitLog); err != nil {
+		if err := d.drop(commitLog); err != nil {
 			return "", err
 		}
 		did = "finished a save that was interrupted"

@@ -49,7 +49,11 @@ func TestKilledWriter(t *testing.T) {
 	videos, _ := json.Marshal(map[string]string{"observation.images.left": testVideo(t, 9, 1), "observation.images.right": testVideo(t, 9, 2)})
 	rng := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
-	for range 8 {
+	kills := 30
+	if os.Getenv("PINCH_SOAK") != "" {
+		kills = 300
+	}
+	for range kills {
 		accepted = killOnce(t, root, string(videos), accepted, rng.IntN(3), time.Duration(rng.IntN(30))*time.Millisecond)
 		w, err := OpenWriter(root, WriterOptions{})
 		if err != nil {
@@ -68,9 +72,69 @@ func TestKilledWriter(t *testing.T) {
 			t.Fatalf("stray files %v", stray)
 		}
 	}
-	if accepted < 4 {
+	if accepted < kills/2 {
 		t.Errorf("only %d episodes in all: the children did nothing", accepted)
 	}
+	if s := official(t, root, "1"); s.Episodes != accepted {
+		t.Errorf("the official loader saw %d episodes, %d were accepted", s.Episodes, accepted)
+	}
+}
+
+// compactUntilKilled is the child of TestKilledCompaction: it packs the dataset again and again.
+func compactUntilKilled(root string) {
+	for {
+		d, err := Open(root)
+		if err != nil {
+			fmt.Println("error", err)
+			return
+		}
+		p := Keep(d)
+		p.Pack = true
+		fmt.Println("start")
+		if _, err := Rebuild(context.Background(), root, p, RebuildOptions{InPlace: true}); err != nil {
+			fmt.Println("error", err)
+			return
+		}
+	}
+}
+
+// Kill -9 at random moments of a compaction in place: the dataset is always there, with its identity.
+func TestKilledCompaction(t *testing.T) {
+	root := makeDataset(t)
+	identity := mustIdentify(t, root)
+	rng := rand.New(rand.NewPCG(3, 4))
+	kills := 10
+	if os.Getenv("PINCH_SOAK") != "" {
+		kills = 100
+	}
+	for range kills {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PINCH_TEST_COMPACT="+root)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if what, rest, _ := strings.Cut(lines.Text(), " "); what == "error" {
+				t.Errorf("child: %s", rest)
+			}
+			time.AfterFunc(time.Duration(rng.IntN(40))*time.Millisecond, func() { cmd.Process.Signal(syscall.SIGKILL) })
+		}
+		cmd.Wait()
+		if mustIdentify(t, root) != identity {
+			t.Fatal("the dataset changed")
+		}
+	}
+	w, err := OpenWriter(root, WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	trusted(t, root)
+	greys(t, official(t, root, "1"), []int{0, 1, 2})
 }
 
 // killOnce runs the child until it has accepted some more episodes and a random time has passed, and returns the number of

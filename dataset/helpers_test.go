@@ -177,6 +177,10 @@ func TestMain(m *testing.M) {
 		writeUntilKilled(root)
 		return
 	}
+	if root := os.Getenv("PINCH_TEST_COMPACT"); root != "" {
+		compactUntilKilled(root)
+		return
+	}
 	dir, err := os.MkdirTemp("", "pinch-dataset-test")
 	if err != nil {
 		panic(err)

@@ -388,6 +388,7 @@ func (r *rebuild) swapIn() error {
 	if err != nil {
 		return err
 	}
+	folders = append([]string{workDir}, folders...)
 	for _, f := range slices.Backward(folders) { // what is inside first
 		if err := r.d.syncDir(f); err != nil {
 			return err
