@@ -8,5 +8,5 @@ import (
 
 func main() {
 	program.Main(program.Root("pinch-node", "datasets, training and serving of pinch", "The part of pinch that works on datasets and policies.",
-		node.Ingest(), node.Dataset(), node.Train(), node.Serve(), node.Bench(), program.Probe(node.Probe)))
+		node.Ingest(), node.Dataset(), node.Data(), node.Train(), node.Serve(), node.Bench(), program.Probe(node.Probe)))
 }

@@ -36,6 +36,7 @@ var Helpers = []Helper{
 	{"pinch-node", []Verb{
 		{"ingest", "turn raw logs into a LeRobot dataset"},
 		{"dataset", "check, describe, show and extract datasets"},
+		{"data", "move datasets between this machine, S3 and the Hugging Face Hub"},
 		{"train", "train a policy on a dataset"},
 		{"serve", "serve a checkpoint to robots (openpi protocol)"},
 		{"bench", "measure this machine"},
