@@ -5,28 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One source serves every x86-64 machine: the loops that cost are compiled twice and chosen at start.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define CLONES
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define AVX2 __attribute__((target("avx2")))
 #endif
-
-typedef uint32_t lanes __attribute__((vector_size(16), aligned(4)));
 
 // Cut each of n source pixels of an axis into m equal parts and each of m target pixels into n: overlaps are whole numbers of
 // parts, and those of one target pixel add up to n (package imaging, areaResize).
-typedef struct { int first, count; uint32_t *weight; } span;
+typedef struct { int first, count; const uint32_t *weight; } span;
 
 struct pinch_area {
 	int w, h, width, height;
 	span *cols;
 	uint32_t *weights;  // of all cols
-	uint32_t *sums;     // one target row at source width, one pixel of room behind it
-	uint32_t *mixed;    // one target row before the division, room likewise
+	uint32_t *sums[2];  // target rows in work and after it: plain at source width, vector at target width with 4 elements a pixel
+	uint64_t area;
 	uint32_t half, magic;
 	int shift;          // v/area is (v*magic)>>shift; 0: divide
-	uint64_t area;
+	int vector;
+	int32_t *groups;    // vector code: groups of four source pixels of each pair of target pixels
+	int32_t *offsets;   // vector code: first byte of each target pixel in a source row
+	int single;         // all groups are 1
+	int16_t *factors;   // and their weights, 32 a group: (first, second) x 3, 0, 0 for both target pixels, then (third, fourth)
 	uint8_t *out;
 	int k, j;           // next source row, target row in work
 };
@@ -47,6 +47,43 @@ static void divisor(pinch_area *a) {
 	a->magic = (uint32_t)((1ull << a->shift) / a->area + 1);
 }
 
+static int can_vector(const pinch_area *a) {
+#ifdef AVX2
+	const char *plain = getenv("PINCH_PLAIN_AREA");
+	return __builtin_cpu_supports("avx2") && a->shift && a->w >= a->width && a->h >= a->height && a->width >= 4 && a->width < 1 << 15 && !(plain && *plain);
+#else
+	return 0;
+#endif
+}
+
+// pairs lays out the weights of the columns for two target pixels at a time.
+static int pairs(pinch_area *a) {
+	int n = (a->width + 1) / 2, total = 0;
+	a->groups = calloc(n, sizeof *a->groups);
+	a->offsets = calloc(2 * n, sizeof *a->offsets);
+	if (!a->groups || !a->offsets) return -1;
+	for (int x = 0; x < a->width; x++) {
+		int g = (a->cols[x].count + 3) / 4;
+		if (g > a->groups[x / 2]) a->groups[x / 2] = g;
+		a->offsets[x] = 3 * a->cols[x].first;
+	}
+	a->single = 1;
+	for (int p = 0; p < n; p++) {
+		total += a->groups[p];
+		a->single &= a->groups[p] == 1;
+	}
+	a->factors = calloc((size_t)total * 32, sizeof *a->factors);
+	if (!a->factors) return -1;
+	int16_t *to = a->factors;
+	for (int p = 0; p < n; to += 32 * a->groups[p++])
+		for (int half = 0; half < 2 && 2 * p + half < a->width; half++) {
+			const span *s = &a->cols[2 * p + half];
+			for (int i = 0; i < s->count; i++)
+				for (int c = 0; c < 3; c++) to[i / 4 * 32 + i % 4 / 2 * 16 + half * 8 + 2 * c + i % 2] = (int16_t)s->weight[i];
+		}
+	return 0;
+}
+
 pinch_area *pinch_area_new(int w, int h, int width, int height) {
 	pinch_area *a = calloc(1, sizeof *a);
 	if (!a) return NULL;
@@ -56,9 +93,8 @@ pinch_area *pinch_area_new(int w, int h, int width, int height) {
 	divisor(a);
 	a->cols = calloc(width, sizeof *a->cols);
 	a->weights = malloc(((size_t)w + width) * sizeof *a->weights);
-	a->sums = calloc((size_t)w * 3 + 4, sizeof *a->sums);
-	a->mixed = calloc((size_t)width * 3 + 4, sizeof *a->mixed);
-	if (!a->cols || !a->weights || !a->sums || !a->mixed) { pinch_area_free(a); return NULL; }
+	for (int i = 0; i < 2; i++) a->sums[i] = calloc((size_t)w * 3 + (size_t)width * 4 + 8, sizeof **a->sums);
+	if (!a->cols || !a->weights || !a->sums[0] || !a->sums[1]) { pinch_area_free(a); return NULL; }
 	uint32_t *next = a->weights;
 	for (int x = 0; x < width; x++) {
 		span *s = &a->cols[x];
@@ -67,50 +103,133 @@ pinch_area *pinch_area_new(int w, int h, int width, int height) {
 		s->weight = next;
 		for (int i = 0; i < s->count; i++) *next++ = overlap(s->first + i, x, w, width);
 	}
+	a->vector = can_vector(a);
+	if (a->vector && pairs(a) < 0) { pinch_area_free(a); return NULL; }
 	return a;
+}
+
+static void empty(pinch_area *a, uint32_t *sums) {
+	memset(sums, 0, (a->vector ? ((size_t)a->width + 1) * 4 : (size_t)a->w * 3) * sizeof *sums);
 }
 
 void pinch_area_start(pinch_area *a, uint8_t *out) {
 	a->out = out, a->k = 0, a->j = 0;
-	memset(a->sums, 0, (size_t)a->w * 3 * sizeof *a->sums);
+	empty(a, a->sums[0]);
+	empty(a, a->sums[1]);
 }
 
-CLONES static void add(uint32_t *restrict sums, const uint8_t *restrict row, uint32_t weight, int n) {
+static void add(uint32_t *restrict sums, const uint8_t *restrict row, uint32_t weight, int n) {
 	for (int i = 0; i < n; i++) sums[i] += weight * row[i];
 }
 
-CLONES static void mix(const pinch_area *a) {
-	for (int x = 0; x < a->width; x++) {
+// mix reduces the summed rows to the target's width and divides.
+static void mix(const pinch_area *a, const uint32_t *sums, uint8_t *out) {
+	for (int x = 0; x < a->width; x++, out += 3) {
 		const span *s = &a->cols[x];
-		const uint32_t *at = a->sums + 3 * s->first;
-		lanes total = {0};
-		for (int i = 0; i < s->count; i++) total += s->weight[i] * *(const lanes *)(at + 3 * i);
-		*(lanes *)(a->mixed + 3 * x) = total; // the fourth lane is overwritten by the next pixel
+		uint64_t red = a->half, green = a->half, blue = a->half;
+		for (int i = 0; i < s->count; i++) {
+			const uint32_t *at = sums + 3 * (s->first + i);
+			red += s->weight[i] * at[0], green += s->weight[i] * at[1], blue += s->weight[i] * at[2];
+		}
+		out[0] = (uint8_t)(red / a->area), out[1] = (uint8_t)(green / a->area), out[2] = (uint8_t)(blue / a->area);
 	}
 }
 
-CLONES static void divide(uint8_t *restrict out, const uint32_t *restrict v, int n, uint32_t half, uint32_t magic, int shift) {
-	for (int i = 0; i < n; i++) out[i] = (uint8_t)(((uint64_t)(v[i] + half) * magic) >> shift);
+#ifdef AVX2
+
+// reduce_pairs mixes a source row to the target's width, two target pixels at a time, and adds it with weight w to sums and, where
+// shared is set, with weight v to after. shared and single (one group for every pair, the usual case) are known to the compiler.
+AVX2 static inline __attribute__((always_inline)) void reduce_pairs(const pinch_area *a, const uint8_t *row, uint32_t w, uint32_t *sums, uint32_t v,
+	uint32_t *after, const int shared, const int single) {
+	const char no = (char)0x80; // gives a zero byte
+	const __m256i early = _mm256_setr_epi8(0, no, 3, no, 1, no, 4, no, 2, no, 5, no, no, no, no, no, 0, no, 3, no, 1, no, 4, no, 2, no, 5, no, no, no, no, no);
+	const __m256i late = _mm256_setr_epi8(6, no, 9, no, 7, no, 10, no, 8, no, 11, no, no, no, no, no, 6, no, 9, no, 7, no, 10, no, 8, no, 11, no, no, no, no, no);
+	const __m256i here = _mm256_set1_epi32(w), there = _mm256_set1_epi32(v);
+	const int16_t *f = a->factors;
+	const int32_t *at = a->offsets, *groups = a->groups;
+	for (int pair = 0, n = (a->width + 1) / 2; pair < n; pair++, at += 2) {
+		const uint8_t *left = row + at[0], *right = row + at[1];
+		__m256i total = _mm256_setzero_si256();
+		for (int g = 0; g < (single ? 1 : groups[pair]); g++, f += 32, left += 12, right += 12) {
+			__m256i p = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)left)), _mm_loadu_si128((const __m128i *)right), 1);
+			__m256i one = _mm256_madd_epi16(_mm256_shuffle_epi8(p, early), _mm256_loadu_si256((const __m256i *)f));
+			__m256i two = _mm256_madd_epi16(_mm256_shuffle_epi8(p, late), _mm256_loadu_si256((const __m256i *)(f + 16)));
+			total = single ? _mm256_add_epi32(one, two) : _mm256_add_epi32(total, _mm256_add_epi32(one, two));
+		}
+		__m256i *to = (__m256i *)(sums + 8 * pair);
+		_mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), _mm256_mullo_epi32(total, here)));
+		if (shared) {
+			to = (__m256i *)(after + 8 * pair);
+			_mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), _mm256_mullo_epi32(total, there)));
+		}
+	}
 }
 
-static void finish(pinch_area *a) {
-	mix(a);
-	uint8_t *out = a->out + (size_t)a->j * a->width * 3;
-	if (a->shift) {
-		divide(out, a->mixed, a->width * 3, a->half, a->magic, a->shift);
+AVX2 static void reduce_row(const pinch_area *a, const uint8_t *row, uint32_t w, uint32_t *sums, uint32_t v, uint32_t *after) {
+	if (a->single) {
+		if (v) reduce_pairs(a, row, w, sums, v, after, 1, 1);
+		else reduce_pairs(a, row, w, sums, v, after, 0, 1);
 	} else {
-		for (int i = 0; i < a->width * 3; i++) out[i] = (uint8_t)(((uint64_t)a->mixed[i] + a->half) / a->area);
+		if (v) reduce_pairs(a, row, w, sums, v, after, 1, 0);
+		else reduce_pairs(a, row, w, sums, v, after, 0, 0);
 	}
-	memset(a->sums, 0, (size_t)a->w * 3 * sizeof *a->sums);
-	a->j++;
+}
+
+// divide writes a target row and leaves its sums empty.
+AVX2 static void divide(const pinch_area *a, uint32_t *sums, uint8_t *out) {
+	const __m256i half = _mm256_set1_epi32(a->half), magic = _mm256_set1_epi32(a->magic);
+	const __m128i by = _mm_cvtsi32_si128(a->shift);
+	for (int x = 0; x < a->width; x += 2, out += 6, sums += 8) {
+		__m256i v = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)sums), half);
+		_mm256_storeu_si256((__m256i *)sums, _mm256_setzero_si256());
+		__m256i even = _mm256_srl_epi64(_mm256_mul_epu32(v, magic), by);
+		__m256i odd = _mm256_srl_epi64(_mm256_mul_epu32(_mm256_srli_epi64(v, 32), magic), by);
+		__m256i q = _mm256_or_si256(even, _mm256_slli_epi64(odd, 32));
+		__m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+		packed = _mm_packus_epi16(packed, packed); // r g b . r g b .
+		uint32_t two[2] = {(uint32_t)_mm_cvtsi128_si32(packed), (uint32_t)_mm_extract_epi32(packed, 1)};
+		if (x + 4 <= a->width) { // the fourth byte of each is written over by what follows
+			memcpy(out, &two[0], 4);
+			memcpy(out + 3, &two[1], 4);
+		} else {
+			memcpy(out, &two[0], 3);
+			if (x + 1 < a->width) memcpy(out + 3, &two[1], 3);
+		}
+	}
+}
+
+#else
+
+static void reduce_row(const pinch_area *a, const uint8_t *row, uint32_t w, uint32_t *sums, uint32_t v, uint32_t *after) {}
+static void divide(const pinch_area *a, uint32_t *sums, uint8_t *out) {}
+
+#endif
+
+// finish writes the target row in work and goes to the next one.
+static void finish(pinch_area *a) {
+	uint8_t *out = a->out + (size_t)a->j++ * a->width * 3;
+	uint32_t *done = a->sums[0];
+	if (a->vector) {
+		divide(a, done, out);
+	} else {
+		mix(a, done, out);
+		empty(a, done);
+	}
+	a->sums[0] = a->sums[1], a->sums[1] = done;
 }
 
 void pinch_area_row(pinch_area *a, const uint8_t *row) {
 	int64_t end = (int64_t)(a->k + 1) * a->height; // parts of the axis that end with this row
-	while (a->j < a->height && (int64_t)a->j * a->h < end) {
-		add(a->sums, row, overlap(a->k, a->j, a->h, a->height), a->w * 3);
-		if ((int64_t)(a->j + 1) * a->h > end) break; // the target row goes on in the next source row
-		finish(a);
+	if (a->vector) { // no row reaches into more than two target rows
+		int v = a->j + 1 < a->height ? overlap(a->k, a->j + 1, a->h, a->height) : 0;
+		reduce_row(a, row, overlap(a->k, a->j, a->h, a->height), a->sums[0], v > 0 ? v : 0, a->sums[1]);
+		if ((int64_t)(a->j + 1) * a->h <= end) finish(a);
+	} else {
+		while (a->j < a->height && (int64_t)a->j * a->h < end) {
+			add(a->sums[0], row, overlap(a->k, a->j, a->h, a->height), a->w * 3);
+			if ((int64_t)(a->j + 1) * a->h > end) break; // the target row goes on in the next source row
+			finish(a);
+		}
 	}
 	a->k++;
 }
@@ -119,7 +238,10 @@ void pinch_area_free(pinch_area *a) {
 	if (!a) return;
 	free(a->cols);
 	free(a->weights);
-	free(a->sums);
-	free(a->mixed);
+	free(a->groups);
+	free(a->offsets);
+	free(a->factors);
+	free(a->sums[0]);
+	free(a->sums[1]);
 	free(a);
 }

@@ -4,6 +4,7 @@ package video
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,52 @@ func TestNativeDecoderEqualsProgram(t *testing.T) {
 			}
 			cli.close()
 			r.Close()
+		}
+	}
+}
+
+// Every way of reducing gives the bytes of package imaging: with and without vector instructions, odd sizes, few and many source
+// pixels to a target pixel, enlarging.
+func TestNativeGeometryEqualsImaging(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "v.mp4")
+	encode(t, path, EncodeOptions{FPS: 30, Width: testW, Height: testH}, 3, false)
+	x, err := OpenIndex(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := imaging.NewRGB(testW, testH)
+	for _, plain := range []string{"", "1"} {
+		t.Setenv("PINCH_PLAIN_AREA", plain)
+		d := NewDecoder()
+		defer d.Close()
+		if err := d.Frames(x, bytes.NewReader(data), []int{1}, nil, full.Pix, []int{0}); err != nil {
+			t.Fatal(err)
+		}
+		for w := 1; w <= 100; w += 1 + w/8 {
+			for _, h := range []int{1, 3, 7, 31, 33, 64, 65, 90} {
+				for _, mode := range []imaging.Mode{imaging.Squash, imaging.CentreCrop} {
+					g := imaging.Geometry{Mode: mode, Width: w, Height: h}
+					want, err := g.Apply(full)
+					if err != nil {
+						t.Fatal(err)
+					}
+					const guard = 16 // bytes on either side that must stay
+					got := bytes.Repeat([]byte{0xa5}, len(want.Pix)+2*guard)
+					if err := d.Frames(x, bytes.NewReader(data), []int{1}, &g, got, []int{guard}); err != nil {
+						t.Fatal(err)
+					}
+					if !bytes.Equal(got[guard:guard+len(want.Pix)], want.Pix) {
+						t.Errorf("plain %q, %+v: differs by %.3f levels on average", plain, g, meanError(got[guard:guard+len(want.Pix)], want.Pix))
+					}
+					if edge := append(bytes.Clone(got[:guard]), got[guard+len(want.Pix):]...); !bytes.Equal(edge, bytes.Repeat([]byte{0xa5}, 2*guard)) {
+						t.Errorf("plain %q, %+v: bytes beside the picture were written", plain, g)
+					}
+				}
+			}
 		}
 	}
 }
