@@ -204,15 +204,15 @@ func (c *cell) drive() bool {
 		if c.mute {
 			continue
 		}
-		_ = a.conn.Write(wave(sides[i], c.from[i], c.began[i], tns))
+		_ = a.conn.Write(wave(sides[i], c.from[i], c.began[i], tns, 300*time.Millisecond))
 	}
 	return true
 }
 
-// wave is the next 300 ms of a fast motion of all joints around from.
-func wave(arm string, from armlink.Joints, began, tns int64) *armlink.Segment {
+// wave is the next stretch of a fast motion of all joints around from.
+func wave(arm string, from armlink.Joints, began, tns int64, stretch time.Duration) *armlink.Segment {
 	seg := &armlink.Segment{Arm: arm}
-	for at := (tns/10_000_000 + 4) * 10_000_000; at <= tns+300*tickNS; at += 10_000_000 {
+	for at := (tns/10_000_000 + 4) * 10_000_000; at <= tns+int64(stretch); at += 10_000_000 {
 		x := float64(at-began) * 1e-9
 		k := armlink.Knot{TNS: at, Q: from, GripperRad: 0.3}
 		for j := range k.Q {

@@ -96,7 +96,7 @@ func drives(t *testing.T, addr string, printed func() string) {
 		for j := range from {
 			most = math.Max(most, math.Abs(st.Q[j]-from[j]))
 		}
-		_ = a.conn.Write(wave("left", from, began, tns))
+		_ = a.conn.Write(wave("left", from, began, tns, 300*time.Millisecond))
 	}
 	_ = a.conn.Write(&armlink.Stop{Reason: "end of the test"})
 	time.Sleep(time.Second)

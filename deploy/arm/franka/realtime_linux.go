@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ const heapLimit = 512 << 20
 func prepareProcess(priority int) error {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(heapLimit)
+	runtime.GOMAXPROCS(max(4, runtime.NumCPU()+1)) // the loop keeps one for itself
 	var missing []error
 	if b, err := os.ReadFile("/sys/kernel/realtime"); err != nil || strings.TrimSpace(string(b)) != "1" {
 		missing = append(missing, errors.New("the kernel is no real-time kernel (PREEMPT_RT)"))
