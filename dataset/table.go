@@ -32,7 +32,7 @@ type table struct {
 
 	mu     sync.Mutex
 	extras map[int][]map[string]any // by file: extra columns of its rows
-	block  *statsBlock              // the statistics read last
+	blocks []*statsBlock            // the statistics read last, at most statsBlocks of them
 }
 
 // fileRef is a fileIndex in four bytes.
@@ -356,12 +356,17 @@ type statsBlock struct {
 // statsRows bounds the rows whose statistics are read at once.
 const statsRows = 1024
 
+// statsBlocks bounds the parts that are kept: while episodes have files of their own, each is one.
+const statsBlocks = 64
+
 // stats reads the statistics of one row with those of its neighbours.
 func (t *table) stats(row int) (map[string]Stats, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b := t.block; b != nil && row >= b.first && row < b.first+len(b.stats) {
-		return b.stats[row-b.first], nil
+	for _, b := range t.blocks {
+		if row >= b.first && row < b.first+len(b.stats) {
+			return b.stats[row-b.first], nil
+		}
 	}
 	file := t.files[t.fileOf(row)]
 	lo, hi := 0, 0
@@ -396,7 +401,19 @@ func (t *table) stats(row int) (map[string]Stats, error) {
 	for _, s := range b.stats {
 		loadStats(t.info.Features, s)
 	}
-	t.block = b
+	t.blocks = append(t.blocks, b)
+	for held := 0; held == 0 || held > statsRows || len(t.blocks) > statsBlocks; {
+		if held > 0 {
+			t.blocks = t.blocks[1:]
+		}
+		held = 0
+		for _, b := range t.blocks[:len(t.blocks)-1] { // the newest stays, however large
+			held += len(b.stats)
+		}
+		if held == 0 {
+			break
+		}
+	}
 	return b.stats[row-b.first], nil
 }
 
