@@ -53,6 +53,8 @@ type Options struct {
 	Ready  func(addr string) // called once with the address to dial; may be nil
 	// Timing is given the loop's timing when the process ends; may be nil.
 	Timing func(Timing)
+
+	pauseMax time.Duration // of tests: the longest pause between error recoveries
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -102,6 +104,9 @@ func (o Options) withDefaults() (Options, error) {
 	default:
 		return o, fmt.Errorf("%s arm: real time %q, want %s, %s or %s", o.Name, o.Realtime, RealtimeRequire, RealtimeTry, RealtimeOff)
 	}
+	if o.pauseMax == 0 {
+		o.pauseMax = recoveryPauseMax
+	}
 	if o.Priority == 0 {
 		o.Priority = 80
 	}
@@ -127,3 +132,11 @@ func (o *Options) clock() armlink.Clock {
 	}
 	return armlink.RealTime
 }
+
+// Error recoveries are at least this far apart; each that is followed by another within calmTime doubles the distance, up to the most. An arm that is
+// recovered over and over against an obstacle pushes on.
+const (
+	recoveryPause    = time.Second
+	recoveryPauseMax = 30 * time.Second
+	calmTime         = 30 * time.Second
+)

@@ -74,14 +74,6 @@ type motionEnd struct {
 	err    error
 }
 
-// Error recoveries are at least this far apart; each that is followed by another within calmTime doubles the distance, up to the most. An arm that is
-// recovered over and over against an obstacle pushes on.
-const (
-	recoveryPause    = time.Second
-	recoveryPauseMax = 30 * time.Second
-	calmTime         = 30 * time.Second
-)
-
 // open connects, checks the arm and starts the loop.
 func (p *process) open(ctx context.Context) error {
 	if p.Realtime != RealtimeOff {

@@ -56,7 +56,7 @@ func (p *process) clear(ctx context.Context, s *fci.Session) error {
 		return fmt.Errorf("errors were cleared %.1f s ago; look for what the arm runs into, then try again in %.1f s", since.Seconds(), left.Seconds())
 	}
 	if since < calmTime && !p.lastTry.IsZero() {
-		p.tryAfter = min(2*p.tryAfter, recoveryPauseMax)
+		p.tryAfter = min(2*p.tryAfter, p.pauseMax)
 	}
 	p.lastTry = time.Now()
 	p.log.Info("errors are cleared", "were", p.now().Errors.String())

@@ -15,8 +15,9 @@ import (
 // heapLimit is where the collector runs after all; without motion it is run by hand.
 const heapLimit = 512 << 20
 
-// prepareProcess locks memory, keeps the collector away and gives every thread of the process real-time priority below the loop's: what the loop
-// wakes must not wait behind ordinary programs. It returns what could not be had.
+// prepareProcess locks memory, keeps the collector away and gives every thread of the process the loop's real-time priority. All the same one: the
+// runtime waits for its own threads by yielding, which a FIFO thread does for its equals only; with a lower one behind it, or an ordinary one, it would
+// yield for ever. It returns what could not be had.
 func prepareProcess(priority int) error {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(heapLimit)
@@ -28,21 +29,35 @@ func prepareProcess(priority int) error {
 	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE); err != nil {
 		missing = append(missing, fmt.Errorf("memory can not be locked (raise memlock in /etc/security/limits.conf): %w", err))
 	}
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return errors.Join(append(missing, err)...)
-	}
-	for _, t := range tasks {
-		tid, _ := strconv.Atoi(t.Name())
-		if err := fifo(tid, max(1, priority-10)); err != nil && !errors.Is(err, unix.ESRCH) {
-			missing = append(missing, fmt.Errorf("real-time priority is refused (set rtprio in /etc/security/limits.conf): %w", err))
-			break
-		}
+	if err := everyThread(priority); err != nil {
+		missing = append(missing, fmt.Errorf("real-time priority is refused (set rtprio in /etc/security/limits.conf): %w", err))
 	}
 	return errors.Join(missing...)
 }
 
-// prepareThread makes the calling thread the loop's: the highest priority of the process, and one processor when asked for.
+// everyThread sets the priority of all threads; new ones inherit it. Threads that come while it looks are found in the next round.
+func everyThread(priority int) error {
+	seen := 0
+	for round := 0; round < 10; round++ {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			tid, _ := strconv.Atoi(t.Name())
+			if err := fifo(tid, priority); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+		if len(tasks) == seen {
+			return nil
+		}
+		seen = len(tasks)
+	}
+	return nil
+}
+
+// prepareThread makes the calling thread the loop's: its priority, and one processor when asked for.
 func prepareThread(priority, cpu int) error {
 	var missing []error
 	if err := fifo(0, priority); err != nil {

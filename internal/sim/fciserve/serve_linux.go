@@ -231,15 +231,16 @@ func (l *loop) run(ctx context.Context) error {
 	return nil
 }
 
-// prioritise gives every thread of the process real-time priority below the clocks', so that what a clock needs of the runtime never waits behind other
-// programs, and room for the clocks beside the rest. The function returned takes it back.
+// prioritise gives every thread of the process the clocks' real-time priority, so that what a clock needs of the runtime never waits behind other
+// programs, and room for the clocks beside the rest. All have the same one: the runtime waits for its threads by yielding, which reaches equals only.
+// The function returned takes it back.
 func prioritise(o Options) (undo func()) {
 	raised.Lock()
 	defer raised.Unlock()
 	raised.n++
 	was := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(was + len(o.Arms))
-	if err := everyThread(unix.SCHED_FIFO, max(1, o.Priority-10)); err != nil {
+	if err := everyThread(unix.SCHED_FIFO, o.Priority); err != nil {
 		o.Logger.Info("the arms' clocks run without real-time priority", "err", err)
 	}
 	return func() {
@@ -258,16 +259,24 @@ var raised struct {
 	n int
 }
 
+// everyThread schedules all threads; new ones inherit it. Threads that come while it looks are found in the next round.
 func everyThread(policy uint32, priority int) error {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		tid, _ := strconv.Atoi(t.Name())
-		if err := schedule(tid, policy, priority); err != nil && !errors.Is(err, unix.ESRCH) {
+	seen := 0
+	for round := 0; round < 10; round++ {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
 			return err
 		}
+		for _, t := range tasks {
+			tid, _ := strconv.Atoi(t.Name())
+			if err := schedule(tid, policy, priority); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+		if len(tasks) == seen {
+			return nil
+		}
+		seen = len(tasks)
 	}
 	return nil
 }
