@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pinch-robotics/pinch/dataset/internal/pq"
 	"github.com/pinch-robotics/pinch/dataset/video"
 )
 
@@ -30,10 +31,19 @@ type rebuild struct {
 	info   Info
 	staged *Dataset // what lies in nextDir, once rows and pictures are there
 	result *RebuildResult
+	times  map[int]Stats // of the column timestamp by length
+	frames map[int]Stats // of frame_index by length
 
 	mu    sync.Mutex
 	done  int
 	total int
+	same  map[columnKey]bool
+}
+
+// columnKey is a column of an open file.
+type columnKey struct {
+	f    *pq.File
+	name string
 }
 
 // rebuildWorkers is how many files are made at a time.
@@ -43,7 +53,8 @@ const rebuildWorkers = 2
 // touched before everything is on disk. After an error a new target is gone and a source as before; after an interruption (ctx) the
 // finished files stay in dst/.pinch and the same call goes on with them.
 func Rebuild(ctx context.Context, dst string, p Plan, o RebuildOptions) (*RebuildResult, error) {
-	r := &rebuild{p: p, o: o, d: disk{root: dst, fault: o.fault, trace: o.trace}, result: &RebuildResult{}}
+	r := &rebuild{p: p, o: o, d: disk{root: dst, fault: o.fault, trace: o.trace}, result: &RebuildResult{},
+		times: map[int]Stats{}, frames: map[int]Stats{}, same: map[columnKey]bool{}}
 	if o.Logger == nil {
 		r.o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -287,6 +287,8 @@ func (r *rebuild) episodeStats(ctx context.Context, i int, e EpisodeMeta) (map[s
 			}
 		case !f.DType.Numeric():
 			continue
+		case !own:
+			s, err = r.defaultStats(f, i, e)
 		case own && !r.p.Recompute && plan.From != "" && kept(have[plan.From], plan, pe.From, e.Length):
 			s = have[plan.From]
 			if plan.Elements != nil {
@@ -304,6 +306,48 @@ func (r *rebuild) episodeStats(ctx context.Context, i int, e EpisodeMeta) (map[s
 		out[f.Name] = s
 	}
 	return out, nil
+}
+
+// defaultStats are the statistics of one of the five default columns, which follow from the length and the place of the episode.
+func (r *rebuild) defaultStats(f Feature, i int, e EpisodeMeta) (Stats, error) {
+	var values []float64
+	switch f.Name {
+	case Timestamp:
+		if s, ok := r.times[e.Length]; ok {
+			return s, nil
+		}
+		s := columnStats(ramp(e.Length, func(k int) float64 { return float64(float32(float64(k) / float64(r.p.FPS))) }), 1)
+		r.times[e.Length] = s
+		return s, nil
+	case FrameIndex, Index:
+		s, ok := r.frames[e.Length]
+		if !ok {
+			s = columnStats(ramp(e.Length, func(k int) float64 { return float64(k) }), 1)
+			r.frames[e.Length] = s
+		}
+		if f.Name == Index {
+			s = s.clone()
+			for _, name := range statNames {
+				if p := s.part(name); p != nil && name != "std" {
+					(*p)[0] += float64(r.l.from[i])
+				}
+			}
+		}
+		return s, nil
+	case EpisodeIndex:
+		values = ramp(e.Length, func(int) float64 { return float64(i) })
+	default:
+		if len(e.Tasks) == 1 {
+			k := slices.Index(r.tasks, e.Tasks[0])
+			values = ramp(e.Length, func(int) float64 { return float64(k) })
+			break
+		}
+		var err error
+		if values, err = ReadColumn[float64](r.staged, f.Name, e.Index); err != nil {
+			return Stats{}, err
+		}
+	}
+	return columnStats(values, 1), nil
 }
 
 // kept reports whether stored statistics are whole and count all rows.

@@ -143,8 +143,7 @@ func (r *rebuild) parts(i int, fields []pq.Field) ([]pq.Part, error) {
 	for k, f := range r.columns() {
 		plan, ok := r.p.planned(f.Name)
 		if ok && plan.Values == nil && plan.Elements == nil && group >= 0 {
-			have, err := file.Field(plan.From)
-			if err == nil && fields[k].SameLayout(have) {
+			if r.sameLayout(file.File, plan.From, fields[k]) {
 				parts = append(parts, pq.Part{From: file.File, Group: group, Name: plan.From})
 				continue
 			}
@@ -156,6 +155,20 @@ func (r *rebuild) parts(i int, fields []pq.Field) ([]pq.Part, error) {
 		parts = append(parts, pq.Part{Column: columnOf(f, values)})
 	}
 	return parts, nil
+}
+
+// sameLayout reports whether chunks of a column can be copied; asked once for each file.
+func (r *rebuild) sameLayout(f *pq.File, name string, want pq.Field) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := columnKey{f, name}
+	same, ok := r.same[key]
+	if !ok {
+		have, err := f.Field(name)
+		same = err == nil && want.SameLayout(have)
+		r.same[key] = same
+	}
+	return same
 }
 
 // values makes the rows of one column of one episode.

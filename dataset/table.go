@@ -402,19 +402,18 @@ func (t *table) stats(row int) (map[string]Stats, error) {
 		loadStats(t.info.Features, s)
 	}
 	t.blocks = append(t.blocks, b)
-	for held := 0; held == 0 || held > statsRows || len(t.blocks) > statsBlocks; {
-		if held > 0 {
-			t.blocks = t.blocks[1:]
-		}
-		held = 0
-		for _, b := range t.blocks[:len(t.blocks)-1] { // the newest stays, however large
-			held += len(b.stats)
-		}
-		if held == 0 {
-			break
-		}
+	for len(t.blocks) > 1 && (len(t.blocks) > statsBlocks || t.rowsHeld() > 2*statsRows) {
+		t.blocks = t.blocks[1:]
 	}
 	return b.stats[row-b.first], nil
+}
+
+func (t *table) rowsHeld() int {
+	n := 0
+	for _, b := range t.blocks {
+		n += len(b.stats)
+	}
+	return n
 }
 
 // NumEpisodes is the number of episodes.

@@ -142,10 +142,51 @@ func atRank(all []weighed, rank float64) float64 {
 	return last
 }
 
+// sortSingles sorts numbers that are all of single precision, in three passes of eleven bits.
+func sortSingles(v []float64) bool {
+	for _, x := range v {
+		if float64(float32(x)) != x {
+			return false
+		}
+	}
+	const digit, mask = 11, 1<<11 - 1
+	keys, other := make([]uint32, len(v)), make([]uint32, len(v))
+	var counts [3][1 << digit]int32
+	for i, x := range v {
+		b := math.Float32bits(float32(x))
+		b ^= uint32(int32(b)>>31) | 1<<31
+		keys[i] = b
+		counts[0][b&mask]++
+		counts[1][b>>digit&mask]++
+		counts[2][b>>(2*digit)]++
+	}
+	for k := range 3 {
+		c, sum := &counts[k], int32(0)
+		for i, n := range c {
+			c[i] = sum
+			sum += n
+		}
+		for _, b := range keys {
+			d := b >> (digit * k) & mask
+			other[c[d]] = b
+			c[d]++
+		}
+		keys, other = other, keys
+	}
+	for i, b := range keys {
+		b ^= ^uint32(int32(b)>>31) | 1<<31
+		v[i] = float64(math.Float32frombits(b))
+	}
+	return true
+}
+
 // sortFloats sorts finite numbers by the bytes of their order-preserving bits, skipping bytes that all share.
 func sortFloats(v []float64) {
 	if len(v) < 256 {
 		slices.Sort(v)
+		return
+	}
+	if sortSingles(v) {
 		return
 	}
 	keys, other := make([]uint64, len(v)), make([]uint64, len(v))

@@ -132,3 +132,26 @@ func TestNotFiniteIsLeftOut(t *testing.T) {
 		t.Errorf("got %v %v %v of %d rows", lo, hi, mean, c.Rows())
 	}
 }
+
+func TestSortsLikeTheLibrary(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for kind := range 5 {
+		v := draw(rng, kind, 5000)
+		for i := range v {
+			if i%2 == 0 {
+				v[i] = -v[i]
+			}
+		}
+		single := make([]float64, len(v))
+		for i, x := range v {
+			single[i] = float64(float32(x))
+		}
+		for _, w := range [][]float64{v, single} {
+			want := slices.Sorted(slices.Values(w))
+			sortFloats(w)
+			if !slices.Equal(w, want) {
+				t.Errorf("kind %d is not sorted", kind)
+			}
+		}
+	}
+}
