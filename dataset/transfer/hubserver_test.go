@@ -56,7 +56,7 @@ func newHubServer(t testing.TB) *hubServer {
 	t.Cleanup(s.Close)
 	store := httptest.NewServer(h)
 	t.Cleanup(store.Close)
-	h.url, h.store = s.URL, store.URL
+	h.url, h.store = s.URL, strings.Replace(store.URL, "127.0.0.1", "localhost", 1)
 	t.Setenv("HF_ENDPOINT", s.URL)
 	t.Setenv("HF_TOKEN", h.token)
 	return h

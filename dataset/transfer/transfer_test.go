@@ -351,7 +351,7 @@ func TestHubAgainstItsOwnClient(t *testing.T) {
 	}
 	cmd := exec.Command(python, "testdata/hub_client.py", dir+"/a", dir+"/theirs")
 	cmd.Env = append(os.Environ(), "HF_ENDPOINT="+h.url, "HF_TOKEN="+h.token, "HF_HOME="+dir+"/hf", "HF_HUB_DISABLE_XET=1", "HF_HUB_DISABLE_PROGRESS_BARS=1",
-		"HF_HUB_DISABLE_TELEMETRY=1", "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+		"HF_HUB_DISABLE_TELEMETRY=1", "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
