@@ -28,7 +28,7 @@ func TestBesideABusyMachine(t *testing.T) {
 	}
 	chrt := testpeer.Program(t, "chrt", "util-linux")
 	cyclictest := testpeer.Program(t, "cyclictest", "rt-tests")
-	c := newCell(t)
+	c := newCell(t, 400*time.Microsecond)
 	if !c.ready() {
 		t.Fatal("the arms do not become ready")
 	}

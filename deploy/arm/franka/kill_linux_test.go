@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pinch-robotics/pinch/internal/robotmodel"
 	"github.com/pinch-robotics/pinch/internal/sim/fciserve"
 	"github.com/pinch-robotics/pinch/internal/wire/armlink"
 )
@@ -121,7 +122,8 @@ type cell struct {
 
 var sides = [2]string{"left", "right"}
 
-func newCell(t *testing.T) *cell {
+// newCell starts them; the right arm's clock ticks phase after the left one's.
+func newCell(t *testing.T, phase time.Duration) *cell {
 	t.Helper()
 	c := &cell{t: t}
 	opts := fciserve.Options{Priority: 70}
@@ -132,7 +134,7 @@ func newCell(t *testing.T) *cell {
 		}
 		c.robots[i] = r
 		c.orders[i] = make(chan func(*fciserve.Robot))
-		opts.Arms = append(opts.Arms, fciserve.ArmOptions{Robot: r, Listen: "127.0.0.1:0", Phase: time.Duration(i) * 400 * time.Microsecond})
+		opts.Arms = append(opts.Arms, fciserve.ArmOptions{Robot: r, Listen: "127.0.0.1:0", Phase: time.Duration(i) * phase})
 	}
 	opts.Control = func(i int, r *fciserve.Robot) {
 		select {
@@ -219,8 +221,10 @@ func wave(arm string, from armlink.Joints, began, tns int64, stretch time.Durati
 	for at := (tns/10_000_000 + 4) * 10_000_000; at <= tns+int64(stretch); at += 10_000_000 {
 		x := float64(at-began) * 1e-9
 		k := armlink.Knot{TNS: at, Q: from, GripperRad: 0.3}
+		rest := robotmodel.FR3().Rest
 		for j := range k.Q {
-			k.Q[j] += 0.25 * (1 - math.Exp(-4*x*x)) * math.Sin((2.5+0.3*float64(j))*x)
+			home := (1 - math.Exp(-x*x)) * (rest[j] - from[j]) // so that no end of a joint comes near
+			k.Q[j] += home + 0.25*(1-math.Exp(-4*x*x))*math.Sin((2.5+0.3*float64(j))*x)
 		}
 		seg.Knots = append(seg.Knots, k)
 	}
@@ -263,10 +267,13 @@ func TestFaultsAtRandomMoments(t *testing.T) {
 	case testing.Short():
 		trials = 2
 	}
+	phase := -100 * time.Microsecond
 	for name, f := range faults {
-		t.Run(name, func(t *testing.T) {
+		phase += 200 * time.Microsecond // 0.1 to 0.9 ms
+		phase := phase
+		t.Run(fmt.Sprintf("%s, clocks %v apart", name, phase), func(t *testing.T) {
 			t.Parallel()
-			c := newCell(t)
+			c := newCell(t, phase)
 			rng := rand.New(rand.NewPCG(uint64(len(name)), 17))
 			spoiled, slowest := 0, 0
 			for n := 0; n < trials; {
