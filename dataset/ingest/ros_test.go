@@ -284,20 +284,32 @@ func TestRigMapFile(t *testing.T) {
 	}
 }
 
-// The map file in docs/dataset.md is a valid one.
-func TestDocumentedMap(t *testing.T) {
+// The map files in docs/dataset.md are valid ones.
+func TestDocumentedMaps(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/dataset.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(doc), "```yaml\n")
-	text, _, ok := strings.Cut(text, "```")
-	path := filepath.Join(t.TempDir(), "map.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil || !ok {
-		t.Fatal(err, ok)
+	var maps []*Map
+	for _, text := range strings.Split(string(doc), "```yaml\n")[1:] {
+		text, _, _ = strings.Cut(text, "```")
+		path := filepath.Join(t.TempDir(), "map.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		m, err := LoadMap(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps = append(maps, m)
 	}
-	m, err := LoadMap(path)
-	if err != nil || len(m.Cameras) != 3 || !m.Cameras[2].Optional || len(m.Tracked) != 0 || m.Head != "" || m.Controllers || m.JointNames[0] != "left_finger" {
-		t.Errorf("map %+v, %v", m, err)
+	if len(maps) != 2 {
+		t.Fatalf("%d maps", len(maps))
+	}
+	if m := maps[0]; len(m.Cameras) != 3 || !m.Cameras[2].Optional || len(m.Tracked) != 0 || m.Head != "" || m.Controllers || m.JointNames[0] != "left_finger" || !m.Hands {
+		t.Errorf("map %+v", m)
+	}
+	if m := maps[1]; m.Hands || len(m.Features) != 5 || m.Features[2].Fields[1] != "data[3]" {
+		t.Errorf("map %+v", m)
 	}
 }
