@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -350,11 +351,19 @@ func (s *server) converse(ctx context.Context, conn *websocket.Conn, policy Poli
 var errTooMany = fmt.Errorf("more than %d requests wait for an answer", maxWaiting)
 
 func (s *server) read(ctx context.Context, conn *websocket.Conn, requests chan<- []byte) error {
+	size := 4096
 	for {
-		kind, data, err := conn.Read(ctx)
+		kind, r, err := conn.Reader(ctx)
 		if err != nil {
 			return err
 		}
+		// Requests of one client are of one size: with room for the last one, a request is copied once instead of five times.
+		b := bytes.NewBuffer(make([]byte, 0, size))
+		if _, err := b.ReadFrom(r); err != nil {
+			return err
+		}
+		data := b.Bytes()
+		size = min(len(data), 4<<20) + bytes.MinRead
 		if kind != websocket.MessageBinary {
 			data = nil // an empty request fails to decode with a clear reason
 		}
