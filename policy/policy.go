@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/pinch-robotics/pinch/internal/imaging"
@@ -14,8 +15,11 @@ import (
 type Noise string
 
 const (
-	// NoiseFixed starts every chunk from one noise drawn from the seed. The policy is then a function of the observation
-	// alone, and chunks that follow each other agree about which of several possible motions to make.
+	// NoiseNone starts every chunk from the middle of the noise, zero, and so ends near the most typical motion for the observation: what
+	// the network leaves of a drawn noise does not shake the hands, and chunks that follow each other agree.
+	NoiseNone Noise = "none"
+	// NoiseFixed starts every chunk from one noise drawn from the seed. The policy is a function of the observation alone, too, but one
+	// draw leans its own way.
 	NoiseFixed Noise = "fixed"
 	// NoiseFresh draws new noise for each call, from the seed and the number of the call since Load or Reset.
 	NoiseFresh Noise = "fresh"
@@ -24,7 +28,7 @@ const (
 // Options of Load.
 type Options struct {
 	Seed       uint64 // of the sampling noise
-	Noise      Noise  // default NoiseFixed
+	Noise      Noise  // default NoiseNone
 	RawWeights bool   // use the last weights instead of their running average
 	BlankImage bool   // show mid grey instead of the cameras: the baseline that must do worse
 	Threads    int    // of the engine; default one per processor
@@ -85,10 +89,10 @@ func Load(dir string, o Options) (*Policy, error) {
 // New makes a policy of parts in memory; params are read, not copied, and must not change while the policy is used.
 func New(m Manifest, params *Params, o Options) (*Policy, error) {
 	if o.Noise == "" {
-		o.Noise = NoiseFixed
+		o.Noise = NoiseNone
 	}
-	if o.Noise != NoiseFixed && o.Noise != NoiseFresh {
-		return nil, fmt.Errorf("noise %q: want %q or %q", o.Noise, NoiseFixed, NoiseFresh)
+	if !slices.Contains([]Noise{NoiseNone, NoiseFixed, NoiseFresh}, o.Noise) {
+		return nil, fmt.Errorf("noise %q: want %q, %q or %q", o.Noise, NoiseNone, NoiseFixed, NoiseFresh)
 	}
 	if o.Threads <= 0 {
 		o.Threads = runtime.NumCPU()
@@ -224,7 +228,9 @@ func (s Spec) cameraNames() []string {
 
 // sample integrates one chunk from noise. The caller holds mu or is the constructor.
 func (p *Policy) sample(state []float32, call uint64) ([]float32, error) {
-	rng := rand.New(rand.NewPCG(p.options.Seed, call))
 	copy(p.sampler.batch.State(0), state)
-	return p.sampler.run(rng)
+	if p.options.Noise == NoiseNone {
+		return p.sampler.run(nil)
+	}
+	return p.sampler.run(rand.New(rand.NewPCG(p.options.Seed, call)))
 }

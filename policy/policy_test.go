@@ -76,9 +76,13 @@ func TestInferIsAFunctionOfObservationAndSeed(t *testing.T) {
 	if slices.Equal(a.Values, other.Values) {
 		t.Error("other pictures gave the same answer")
 	}
-	seeded := infer(t, loaded(t, Options{Seed: 2}), umiObservation(1))
-	if slices.Equal(a.Values, seeded.Values) {
-		t.Error("another seed gave the same answer")
+	if seeded := infer(t, loaded(t, Options{Seed: 2}), umiObservation(1)); !slices.Equal(a.Values, seeded.Values) {
+		t.Error("without noise another seed gave another answer")
+	}
+	one := infer(t, loaded(t, Options{Seed: 1, Noise: NoiseFixed}), umiObservation(1))
+	two := infer(t, loaded(t, Options{Seed: 2, Noise: NoiseFixed}), umiObservation(1))
+	if slices.Equal(one.Values, two.Values) || slices.Equal(one.Values, a.Values) {
+		t.Error("another draw of noise gave the same answer")
 	}
 	fresh := loaded(t, Options{Seed: 1, Noise: NoiseFresh})
 	first, second := infer(t, fresh, umiObservation(1)), infer(t, fresh, umiObservation(1))

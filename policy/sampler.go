@@ -81,9 +81,7 @@ func (r *sampler) run(rng *rand.Rand) ([]float32, error) {
 			return nil, err
 		}
 	}
-	for i := range r.x {
-		r.x[i] = float32(rng.NormFloat64())
-	}
+	r.start(rng)
 	return r.x, integrate(r.x, r.step.arch.SampleSteps, r.velocity)
 }
 
@@ -109,4 +107,14 @@ func (r *sampler) velocity(dst, x []float32, t float64) error {
 	}
 	copy(dst, r.move.Float32(r.step.out))
 	return nil
+}
+
+// start fills x with noise, or with its middle without a generator.
+func (r *sampler) start(rng *rand.Rand) {
+	clear(r.x)
+	for i := range r.x {
+		if rng != nil {
+			r.x[i] = float32(rng.NormFloat64())
+		}
+	}
 }

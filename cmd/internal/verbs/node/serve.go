@@ -32,7 +32,7 @@ const apiKeyVariable = "PINCH_API_KEY"
 func (o *serveOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Addr, "listen", "127.0.0.1:8000", "`address` to serve at; port 0 takes a free one")
 	f.Uint64Var(&o.Policy.Seed, "seed", 1, "of the sampling noise")
-	f.StringVar(&o.Noise, "noise", string(policy.NoiseFixed), "fixed: the same noise for each chunk; fresh: new noise for each")
+	f.StringVar(&o.Noise, "noise", string(policy.NoiseNone), "what chunks start from: none, the middle of the noise; fixed, one draw; fresh, a draw for each")
 	f.BoolVar(&o.Policy.RawWeights, "raw-weights", false, "use the last weights instead of their running average")
 	f.IntVar(&o.Policy.Threads, "threads", 0, "of the engine (default: one per processor)")
 	f.StringVar(&o.Aliases, "aliases", "", "serve the pools of this `file` by name, and follow its changes (docs/serving.md)")
@@ -43,8 +43,8 @@ func (o *serveOptions) AddFlags(f *pflag.FlagSet) {
 
 func (o *serveOptions) checkFlags() error {
 	o.Policy.Noise = policy.Noise(o.Noise)
-	if o.Policy.Noise != policy.NoiseFixed && o.Policy.Noise != policy.NoiseFresh {
-		return program.Usage("--noise: %q, want %s or %s", o.Noise, policy.NoiseFixed, policy.NoiseFresh)
+	if o.Policy.Noise != policy.NoiseNone && o.Policy.Noise != policy.NoiseFixed && o.Policy.Noise != policy.NoiseFresh {
+		return program.Usage("--noise: %q, want %s, %s or %s", o.Noise, policy.NoiseNone, policy.NoiseFixed, policy.NoiseFresh)
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return program.Usage("--listen: %w", err)
