@@ -33,6 +33,7 @@ type executor struct {
 	path      *path
 	finishing bool
 	off       int // commits in a row whose hands missed their targets
+	unsent    int // commits at the end that extend has not returned yet
 	short     int // rows of the newest chunk that can be reached, 0: all
 }
 
@@ -79,7 +80,7 @@ func (e *executor) begin(t int64, q [2]armlink.Joints, finger [2]float64) {
 	}
 	e.commits = append(e.commits[:0], commit{t: t, q: q, hands: h})
 	e.path = standing(h, 0, e.dt)
-	e.finishing, e.off = false, 0
+	e.finishing, e.off, e.unsent = false, 0, 0
 }
 
 // policyTime is the policy time at t, which may lie before the first or after the last commit.
@@ -257,20 +258,50 @@ func (e *executor) finish(now int64) {
 	e.commits = e.commits[:e.switchCommit(now)+1]
 }
 
-// yieldMS is how soon hands that met something are led back, ms.
+// yieldMS is how soon an arm that met something is led back, ms.
 const yieldMS = 80.0
 
-// giveWay leads the hands from the earliest moment on to where they were measured: something holds them there, and a command that runs on
-// would only press harder. The next chunk starts from there.
-func (e *executor) giveWay(now int64, measured hands) {
+// giveWay leads an arm that something holds back to where its joints are: a command that ran on would only press harder, and one that went
+// back with the hand alone could go on pressing with the elbow. What is left of the path starts from there, so what the chunk wants
+// besides, the other hand and the fingers, goes on. Both arms pause meanwhile.
+func (e *executor) giveWay(now int64, pressed [2]bool, measured [2]armlink.Joints) {
 	i := e.switchCommit(now)
-	from := e.commits[i]
-	measured.finger = from.finger // what the fingers hold they go on holding
-	const hold = 0.3              // s
-	c := newCurve(measured.pose, from.tau, []hands{measured}, from.tau+hold, from.tau+hold, hold)
-	e.path = e.path.blend(c, from.tau, yieldMS/1000, 0, from.tau, hold)
+	from, before := e.commits[i], e.commits[max(i-1, 0)]
+	told := e.jointsAt(now - e.latency)
 	e.commits = e.commits[:i+1]
-	e.off = 0
+	n := math.Ceil(yieldMS * 1e6 / float64(e.period))
+	for k := 1.0; k <= n; k++ {
+		c, s := from, k/n
+		c.t, c.rate = from.t+int64(k)*e.period, 0
+		for h := range c.q {
+			for j := range c.q[h] {
+				c.q[h][j] += (from.q[h][j] - before.q[h][j]) * n * (s - s*s/2) // the motion so far runs out
+				if pressed[h] {
+					c.q[h][j] += smooth(s) * (measured[h][j] - told[h][j])
+				}
+			}
+			c.pose[h] = e.pair.arms[h].handPose(c.q[h])
+		}
+		e.commits = append(e.commits, c)
+	}
+	e.unsent, e.off = int(n), 0
+	e.path = e.path.moved(from.tau, e.commits[len(e.commits)-1].pose)
+}
+
+// jointsAt is what the arms are told at t.
+func (e *executor) jointsAt(t int64) (q [2]armlink.Joints) {
+	i := e.commitAt(t)
+	c, next := e.commits[i], e.commits[min(i+1, len(e.commits)-1)]
+	q = c.q
+	if t > c.t && next.t > c.t {
+		f := float64(t-c.t) / float64(next.t-c.t)
+		for h := range q {
+			for j := range q[h] {
+				q[h][j] += f * (next.q[h][j] - c.q[h][j])
+			}
+		}
+	}
+	return q
 }
 
 // cut ends the path that the arms could not follow: the motion they really make fades to rest.
@@ -286,7 +317,8 @@ func (e *executor) cut() {
 // path is cut and the error wraps errLost.
 func (e *executor) extend(now int64) (first int, err error) {
 	e.forget(now)
-	first = len(e.commits)
+	first = len(e.commits) - e.unsent
+	e.unsent = 0
 	until := now + int64(ms(e.ctl.LeadMS))
 	for e.commits[len(e.commits)-1].t < until {
 		c, moved, err := e.next(e.commits[len(e.commits)-1])

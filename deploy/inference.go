@@ -214,18 +214,17 @@ func followingError(s *Session) (worst float64, hand, joint int) {
 	return worst, hand, joint
 }
 
-// pressed is the largest angle (rad) by which a joint is off its command beyond what the arm's stated lag explains at the command's speed.
-func pressed(s *Session, lag time.Duration) (worst float64, hand, joint int) {
+// pressed is the largest angle (rad) by which a joint of a hand's arm is off its command beyond what the arm's stated lag explains at the
+// command's speed.
+func pressed(s *Session, hand int, lag time.Duration) (worst float64, joint int) {
 	const slack = 1.2 // a lag is not the same at every speed
-	for h := range Hands {
-		a := s.arm(h)
-		for j := range a.Q {
-			if d := math.Abs(a.Q[j]-a.QCmd[j]) - slack*lag.Seconds()*math.Abs(a.DQCmd[j]); d > worst {
-				worst, hand, joint = d, h, j
-			}
+	a := s.arm(hand)
+	for j := range a.Q {
+		if d := math.Abs(a.Q[j]-a.QCmd[j]) - slack*lag.Seconds()*math.Abs(a.DQCmd[j]); d > worst {
+			worst, joint = d, j
 		}
 	}
-	return worst, hand, joint
+	return worst, joint
 }
 
 // surfaces is the distance between the arms' surfaces as measured.

@@ -3,6 +3,8 @@ package deploy
 import (
 	"math"
 
+	"gonum.org/v1/gonum/spatial/r3"
+
 	"github.com/pinch-robotics/pinch/frames"
 )
 
@@ -67,6 +69,26 @@ func (p *path) coast(t, fade float64) hands {
 		o.pose[h] = o.pose[h].Mul(last.Log().Scale(steps).Exp())
 	}
 	return o
+}
+
+// moved is what is left of the path from policy time t on, displaced so that it starts from other poses.
+func (p *path) moved(t float64, to [2]frames.Pose) *path {
+	n := int(math.Ceil(math.Max(0, p.end()-t)/p.step-1e-9)) + 1
+	out := &path{start: t, step: p.step, sample: make([]hands, n), origin: p.origin, rows: p.rows, rowStep: p.rowStep}
+	from := p.at(t)
+	for k := range out.sample {
+		at := p.at(t + float64(k)*p.step)
+		for h := range at.pose {
+			at.pose[h] = displaced(at.pose[h], from.pose[h], to[h])
+		}
+		out.sample[k] = at
+	}
+	return out
+}
+
+// displaced moves a pose as another was moved: its position by the way from one to the other, its rotation by the turn between them.
+func displaced(p, from, to frames.Pose) frames.Pose {
+	return frames.Pose{Pos: r3.Add(p.Pos, r3.Sub(to.Pos, from.Pos)), Rot: to.Rot.Mul(from.Rot.Inv()).Mul(p.Rot)}
 }
 
 // coasting is the path on the grid of step that carries the motion from before (at policy time t0) to last (at t) on, fading to rest within

@@ -124,7 +124,7 @@ func (r *run) step(ctx context.Context) (done bool, err error) {
 	if err := r.plan(ctx, now); err != nil {
 		return false, err
 	}
-	if err := r.giveWay(now, m); err != nil {
+	if err := r.giveWay(now); err != nil {
 		return false, err
 	}
 	if r.stopping != "" {
@@ -340,8 +340,8 @@ func (r *run) ask(ctx context.Context, now int64) error {
 		right, okR = r.s.wrists[1].before(t)
 	}
 	m, ok := r.hist.at(t)
-	if !okL || !okR || !ok || t < r.yielding {
-		return nil // captured before the run began, or before the hands had given way
+	if !okL || !okR || !ok {
+		return nil // captured before the run began
 	}
 	a := &asked{obs: observation(m, r.prompt, r.exec.policyTime(t-r.exec.latency)), jpeg: [2][]byte{left.JPEG, right.JPEG}, tObs: t, tAsked: now}
 	r.wantNew = false
@@ -398,22 +398,28 @@ func (r *run) refuse(kind string, why error) error {
 	return nil
 }
 
-// giveWay leads the hands back to where they are when something holds them. It does so once for each meeting: the arms need a moment to
-// follow, and what still holds them then is met again.
-func (r *run) giveWay(now int64, m hands) error {
+// giveWay lets hands give way to what holds them. It does so once for each meeting: the arms need a moment to follow, and what still holds
+// them then is met again.
+func (r *run) giveWay(now int64) error {
 	limit := r.s.cell.Control.ContactRad
-	far, hand, joint := pressed(r.s, time.Duration(r.exec.latency))
-	if limit == 0 || far < limit || now < r.yielding {
+	if limit == 0 || now < r.yielding {
+		return nil
+	}
+	var met [2]bool
+	var text string
+	for h := range Hands {
+		if far, joint := pressed(r.s, h, time.Duration(r.exec.latency)); far > limit {
+			met[h] = true
+			text = fmt.Sprintf("%s arm joint %d is pressed %.3f rad off its command; the hand gives way", Hands[h], joint+1, far)
+		}
+	}
+	if text == "" {
 		return nil
 	}
 	r.yielding = now + int64(ms(r.s.cell.Control.SwitchLeadMS+yieldMS)) + r.exec.latency
 	r.res.Contacts++
-	r.wantNew = true
-	if r.pending != nil {
-		r.pending.stale = true // it starts from the command that pressed
-	}
-	r.exec.giveWay(now, m)
-	return r.event("contact", fmt.Sprintf("%s arm joint %d is pressed %.3f rad off its command; the hands give way", Hands[hand], joint+1, far))
+	r.exec.giveWay(now, met, [2]armlink.Joints{r.s.arm(0).Q, r.s.arm(1).Q})
+	return r.event("contact", text)
 }
 
 // send extends the plan and sends what is new.
