@@ -102,7 +102,7 @@ type object struct {
 func (o *object) size() int64 { return o.bytes }
 
 // attempts to read a range before an error is passed on; the client itself repeats what servers ask to repeat.
-const attempts = 3
+const attempts = 5
 
 // ReadAt implements io.ReaderAt with one range request.
 func (o *object) ReadAt(p []byte, off int64) (n int, err error) {
@@ -134,11 +134,14 @@ func (o *object) get(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	core := minio.Core{Client: o.b.client}
-	body, _, _, err := core.GetObject(context.Background(), o.b.bucket, o.b.key(o.rel), opts)
+	body, _, header, err := core.GetObject(context.Background(), o.b.bucket, o.b.key(o.rel), opts)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close()
+	if got := header.Get("Content-Range"); !strings.HasPrefix(got, fmt.Sprintf("bytes %d-%d/", off, off+int64(len(p))-1)) {
+		return 0, fmt.Errorf("asked for bytes %d to %d, the server answered %q: it does not know ranges", off, off+int64(len(p))-1, got)
+	}
 	return io.ReadFull(body, p)
 }
 

@@ -392,8 +392,8 @@ func TestNumbersThatAreNotFiniteAreAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.AddEpisode(context.Background(), dataset.Episode{Length: 3, Tasks: []string{"t"}, Columns: map[string]any{"x": []float64{1, math.Inf(1), 3}}}); err != nil {
-		t.Skipf("the writer refuses such numbers: %v", err)
+	if _, err := w.AddEpisode(context.Background(), dataset.Episode{Length: 3, Tasks: []string{"t"}, Columns: map[string]any{"x": []float64{1, 1e300, 3}}}); err != nil {
+		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -403,8 +403,9 @@ func TestNumbersThatAreNotFiniteAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	// The writer refuses what is not finite; this number is only beyond float32.
 	if _, err := l.Batch(context.Background(), 0); err == nil || !strings.Contains(err.Error(), `episode 0, frame 1: feature "x" at frame 1`) {
-		t.Errorf("infinity in frame 1: %v", err)
+		t.Errorf("a number beyond float32 in frame 1: %v", err)
 	}
 }
 
