@@ -86,7 +86,7 @@ func TestTheScriptRunsVerbsInOrder(t *testing.T) {
 		"pinch-rig record --rig rig.yaml --out " + out + "/recordings --episodes 3",
 		"pinch-node ingest " + out + "/recordings --out " + out + "/dataset --fps 10",
 		"pinch-node dataset check " + out + "/dataset",
-		"pinch-node train --data " + out + "/dataset --out " + out + "/policy seed=5 steps=10",
+		"pinch-node train --data " + out + "/dataset --out " + out + "/policy seed=5 steps=4500 steps=10",
 		"pinch-rig eval task --out " + out + "/task.yaml",
 		"pinch-node serve " + out + "/policy --json --listen 127.0.0.1:0",
 		"pinch-rig eval run --task " + out + "/task.yaml --trials 2 --policy ws://127.0.0.1:1 --sim --baselines hold,replay,blank --demos " + out + "/dataset --out " + out + "/eval --seed 5",
