@@ -20,7 +20,7 @@ func (r *rebuild) stage() error {
 		return r.stageV21()
 	}
 	n := len(r.p.Episodes)
-	t := &table{root: r.d.abs(nextDir), info: r.info, files: []tableFile{{rows: n}}, extras: map[int][]map[string]any{0: nil}}
+	t := &table{root: r.d.abs(nextDir), info: r.info, files: []tableFile{{rows: n}}, extras: map[int]fileExtras{0: {}}}
 	t.tasks.start = make([]int32, n+1)
 	for i := range n {
 		t.length, t.from = append(t.length, int32(r.l.lengths[i])), append(t.from, int64(r.l.from[i]))

@@ -27,12 +27,18 @@ type table struct {
 	data    []fileRef
 	videos  []videoColumns // by camera
 	tasks   taskLists
-	content []string // nil when the table has no such column
+	hashed  bool // every file has the column of content hashes
 	files   []tableFile
 
 	mu     sync.Mutex
-	extras map[int][]map[string]any // by file: extra columns of its rows
-	blocks []*statsBlock            // the statistics read last, at most statsBlocks of them
+	extras map[int]fileExtras // by file
+	blocks []*statsBlock      // the statistics read last, at most statsBlocks of them
+}
+
+// fileExtras are the columns of a file that are read when they are asked for.
+type fileExtras struct {
+	rows    []map[string]any // what the format does not define
+	content []string
 }
 
 // fileRef is a fileIndex in four bytes.
@@ -63,7 +69,7 @@ type tableFile struct {
 
 // readTable reads the columns that place the episodes, several files at a time.
 func readTable(root string, info Info) (*table, error) {
-	t := &table{root: root, info: info, extras: map[int][]map[string]any{}}
+	t := &table{root: root, info: info, extras: map[int]fileExtras{}}
 	for _, c := range info.cameras() {
 		t.cameras = append(t.cameras, c.Name)
 	}
@@ -83,8 +89,14 @@ func readTable(root string, info Info) (*table, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	total := 0
 	for _, p := range parts {
+		total += len(p.length)
+	}
+	t.reserve(total)
+	for i, p := range parts {
 		t.join(p)
+		parts[i] = nil
 	}
 	if len(t.length) == 0 {
 		return nil, fmt.Errorf("meta/episodes holds no episodes, info.json counts %d", info.TotalEpisodes)
@@ -106,9 +118,7 @@ func (t *table) readFile(path string) (*table, error) {
 		p.from = append(p.from, int64(v))
 	}
 	tasks := c.read("tasks")
-	if f.Has(contentColumn) {
-		p.content, _ = c.read(contentColumn).Values.([]string)
-	}
+	p.hashed = f.Has(contentColumn)
 	for _, camera := range t.cameras {
 		prefix := "videos/" + camera + "/"
 		var v videoColumns
@@ -194,18 +204,21 @@ func (l *taskLists) join(m taskLists) {
 	}
 }
 
+// reserve makes room for n rows.
+func (t *table) reserve(n int) {
+	t.index, t.length = make([]int32, 0, n), make([]int32, 0, n)
+	t.from, t.data = make([]int64, 0, n), make([]fileRef, 0, n)
+	t.videos = make([]videoColumns, len(t.cameras))
+	for i := range t.videos {
+		t.videos[i] = videoColumns{make([]fileRef, 0, n), make([]float64, 0, n), make([]float64, 0, n)}
+	}
+	t.tasks.start, t.tasks.id = make([]int32, 0, n+1), make([]int32, 0, n)
+}
+
 // join appends the rows of another part.
 func (t *table) join(p *table) {
 	first := len(t.length)
-	if first == 0 {
-		t.content = []string{}
-		t.videos = make([]videoColumns, len(p.videos))
-	}
-	if t.content != nil && len(p.content) == len(p.length) {
-		t.content = append(t.content, p.content...)
-	} else {
-		t.content = nil // some file lacks it
-	}
+	t.hashed = (t.hashed || first == 0) && p.hashed
 	t.index, t.length = append(t.index, p.index...), append(t.length, p.length...)
 	t.from, t.data = append(t.from, p.from...), append(t.data, p.data...)
 	for i, v := range p.videos {
@@ -286,12 +299,9 @@ func (t *table) meta(row int) (EpisodeMeta, error) {
 		s.Path = s.file.path(t.info.VideoPath, t.cameras[c])
 		e.Videos[t.cameras[c]] = s
 	}
-	if t.content != nil {
-		e.content = t.content[row]
-	}
 	e.meta = t.files[t.fileOf(row)].pos.index()
 	var err error
-	e.Extra, err = t.extra(row)
+	e.Extra, e.content, err = t.extra(row)
 	return e, err
 }
 
@@ -301,36 +311,45 @@ func (t *table) fileOf(row int) int {
 }
 
 // extraFiles bounds the files whose extra columns are kept in memory.
-const extraFiles = 256
+const extraFiles = 16
 
 // extra reads the columns that the format does not define, a file at a time.
-func (t *table) extra(row int) (map[string]any, error) {
+func (t *table) extra(row int) (extra map[string]any, content string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.fileOf(row)
 	rows, ok := t.extras[k]
 	if !ok {
-		var err error
 		if rows, err = t.readExtras(t.files[k]); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if len(t.extras) >= extraFiles {
 			clear(t.extras)
 		}
 		t.extras[k] = rows
 	}
-	if len(rows) == 0 {
-		return map[string]any{}, nil
+	at := row - t.files[k].first
+	if at < len(rows.content) {
+		content = rows.content[at]
 	}
-	return rows[row-t.files[k].first], nil
+	if len(rows.rows) == 0 {
+		return map[string]any{}, content, nil
+	}
+	return rows.rows[at], content, nil
 }
 
-func (t *table) readExtras(file tableFile) ([]map[string]any, error) {
+func (t *table) readExtras(file tableFile) (fileExtras, error) {
 	f, err := pq.Open(filepath.Join(t.root, file.path))
 	if err != nil {
-		return nil, err
+		return fileExtras{}, err
 	}
 	defer f.Close()
+	var x fileExtras
+	if f.Has(contentColumn) {
+		if d, err := f.Read(contentColumn, 0, f.Rows()); err == nil {
+			x.content, _ = d.Values.([]string)
+		}
+	}
 	var out []EpisodeMeta
 	for _, c := range f.Columns() {
 		if isEpisodeColumn(c.Name) || strings.HasPrefix(c.Name, "stats/") || strings.HasPrefix(c.Name, "meta/") {
@@ -344,7 +363,8 @@ func (t *table) readExtras(file tableFile) ([]map[string]any, error) {
 		}
 		readExtra(f, c, out)
 	}
-	return mapSlice(out, func(e EpisodeMeta) map[string]any { return e.Extra }), nil
+	x.rows = mapSlice(out, func(e EpisodeMeta) map[string]any { return e.Extra })
+	return x, nil
 }
 
 // statsBlock is the statistics of some rows of one file.

@@ -204,7 +204,7 @@ func (w *Writer) load() error {
 		w.extra = extraColumns(e.Extra)
 	}
 	if d.table != nil {
-		w.content = d.table.content != nil
+		w.content = d.table.hashed
 	}
 	if w.frames != d.info.TotalFrames {
 		return fmt.Errorf("info.json counts %d rows, the episodes have %d: run pinch dataset check", d.info.TotalFrames, w.frames)

@@ -158,6 +158,7 @@ func (f *File) Read(name string, from, to int) (d *Data, err error) {
 		return nil, fmt.Errorf("column %q of %s is no scalar or list", name, f.path)
 	}
 	a := newAppender(leaf)
+	a.want = to - from
 	if err := f.scan(leaf, from, to, a); err != nil {
 		return nil, fmt.Errorf("read column %q of %s: %w", name, f.path, err)
 	}
@@ -274,6 +275,9 @@ func (a *appender) whole(page parquet.Page) (done, ok bool) {
 			a.starts = append(a.starts, a.n+i)
 		}
 	}
+	if a.n == 0 { // room for all rows at once, by the first page
+		a.grow(min(n*a.want/max(1, len(a.starts)), 1<<24))
+	}
 	data, dictionary := page.Data(), page.Dictionary()
 	if dictionary == nil {
 		a.plain(data, n)
@@ -282,6 +286,20 @@ func (a *appender) whole(page parquet.Page) (done, ok bool) {
 	}
 	a.n += n
 	return done, true
+}
+
+func (a *appender) grow(values int) {
+	a.starts = slices.Grow(a.starts, min(a.want+1, 1<<24))
+	switch a.kind {
+	case parquet.Float:
+		a.f32 = slices.Grow(a.f32, values)
+	case parquet.Double:
+		a.f64 = slices.Grow(a.f64, values)
+	case parquet.Int32:
+		a.i32 = slices.Grow(a.i32, values)
+	case parquet.Int64:
+		a.i64 = slices.Grow(a.i64, values)
+	}
 }
 
 func (a *appender) plain(data encoding.Values, n int) {
@@ -337,6 +355,7 @@ type appender struct {
 	def    int // definition level of a present value
 	n      int
 	left   int // rows still wanted from this chunk
+	want   int // rows wanted in all
 	starts []int
 	null   []int
 	f32    []float32

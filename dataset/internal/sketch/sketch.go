@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/pinch-robotics/pinch/internal/quantile"
 )
@@ -142,6 +143,17 @@ func atRank(all []weighed, rank float64) float64 {
 	return last
 }
 
+// digit is the bits of a pass of sortSingles.
+const digit = 11
+
+// singleKeys is the working space of sortSingles.
+type singleKeys struct {
+	keys, other []uint32
+	counts      [3][1 << digit]int32
+}
+
+var singles = sync.Pool{New: func() any { return &singleKeys{} }}
+
 // sortSingles sorts numbers that are all of single precision, in three passes of eleven bits.
 func sortSingles(v []float64) bool {
 	for _, x := range v {
@@ -149,9 +161,15 @@ func sortSingles(v []float64) bool {
 			return false
 		}
 	}
-	const digit, mask = 11, 1<<11 - 1
-	keys, other := make([]uint32, len(v)), make([]uint32, len(v))
-	var counts [3][1 << digit]int32
+	const mask = 1<<digit - 1
+	s := singles.Get().(*singleKeys)
+	defer singles.Put(s)
+	keys, other := slices.Grow(s.keys[:0], len(v))[:len(v)], slices.Grow(s.other[:0], len(v))[:len(v)]
+	s.keys, s.other = keys, other
+	counts := &s.counts
+	clear(counts[0][:])
+	clear(counts[1][:])
+	clear(counts[2][:])
 	for i, x := range v {
 		b := math.Float32bits(float32(x))
 		b ^= uint32(int32(b)>>31) | 1<<31
