@@ -241,6 +241,9 @@ func (d disk) drop(log string) error {
 
 // recover finishes or rolls back what a crash left and empties the working folder. It says what it did.
 func (d disk) recover() (did string, err error) {
+	if d.exists(workDir + "/repair/commit.json") {
+		return "", fmt.Errorf("a repair of %s was interrupted: finish it with pinch dataset repair --in-place", d.root)
+	}
 	if c, err := d.readChange(abortLog); err != nil {
 		return "", err
 	} else if c != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/pinch-robotics/pinch/dataset/internal/pq"
@@ -12,6 +13,27 @@ import (
 
 // The functions here write the files of a v3.0 dataset one by one, for tools that mend a dataset which can not be opened. Everything
 // that makes whole datasets uses Writer or Rebuild.
+
+// Lock keeps writers out of the dataset at root until the function it returns is called, after finishing what a crash interrupted. The
+// error wraps ErrLocked while a writer is at work.
+func Lock(root string) (unlock func(), err error) {
+	if err := recoverIfNeeded(root); err != nil {
+		return nil, err
+	}
+	d := disk{root: root}
+	if err := d.mkdir(workDir); err != nil {
+		return nil, err
+	}
+	lock, err := d.lock()
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		d.remove(lockFile)
+		os.Remove(d.abs(workDir)) // when nothing else is in it
+		lock.Close()
+	}, nil
+}
 
 // SetFiles says in which files the episode's rows and its row of the table stand: chunk and file number of each.
 func (e *EpisodeMeta) SetFiles(dataChunk, dataFile, metaChunk, metaFile int) {

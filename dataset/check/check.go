@@ -40,6 +40,7 @@ type checker struct {
 	rows     map[int]int             // rows found of each episode
 	episodes []*episode              // what the rows tell, in order of index
 	byIndex  map[int]*episode
+	lacking  bool // a data file of a listed episode is missing
 	full     bool // every listed episode's rows are present and whole
 	videos   []*use
 	stats    map[string]dataset.Stats // of meta/stats.json, as far as they have the right shape
@@ -54,7 +55,7 @@ type checker struct {
 // Run looks for everything that makes the official loader fail or training wrong. An error is returned only when root can not be
 // read at all or ctx ends; faults of the dataset are findings.
 func Run(ctx context.Context, root string, o Options) (*dataset.Report, error) {
-	set, err := survey.Read(root)
+	set, err := survey.Read(root, survey.Options{SkipQuantiles: true})
 	if os.IsNotExist(err) {
 		return nil, fmt.Errorf("check %s: it has no %s (is this the folder that holds meta/, data/ and videos/?): %w", root, survey.InfoPath, fs.ErrNotExist)
 	}

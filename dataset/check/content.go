@@ -299,7 +299,7 @@ func (c *checker) checkRough(f survey.Feature) {
 				continue
 			}
 			c.say("noisy", at(e.path, e.index, -1).on(f.Name), nums{"roughness": s.channels[ch].rough, "limit": limit},
-				"feature %q, %s: its steps change by %.2f of their own size from row to row; the set's fence is %.2f", f.Name, s.channels[ch].name, s.channels[ch].rough, limit)
+				"feature %q, %s: it goes back and forth by %.2f of its steps; the set's fence is %.2f", f.Name, s.channels[ch].name, s.channels[ch].rough, limit)
 		}
 	}
 }

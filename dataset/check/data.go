@@ -63,6 +63,9 @@ func (c *checker) checkData() {
 		})
 	}
 	g.Wait()
+	for _, e := range c.set.Episodes {
+		c.lacking = c.lacking || e.DataPath != "" && !c.set.Exists(e.DataPath)
+	}
 	next, known := 0, true // global row number
 	for _, r := range results {
 		if r == nil {
@@ -277,6 +280,13 @@ func followIndex(index []float64) indexRun {
 func (c *checker) checkIndexColumn(r *fileResult, next int) {
 	if !r.index.have || !c.v3() && len(c.set.DataFiles) < len(c.set.Episodes) {
 		return
+	}
+	if c.lacking { // the number over all files is not known; that of the table is
+		e := c.listed[r.runs[0].episode]
+		if e == nil || e.From < 0 {
+			return
+		}
+		next = e.From
 	}
 	row, got := 0, float64(r.index.first)
 	if r.index.first == next {

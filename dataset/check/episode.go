@@ -20,7 +20,7 @@ type episode struct {
 	relations   []relationResult
 	hash        uint64 // of the numbers that a second recording could not repeat
 	idle        stretch
-	flags       map[string]flag
+	flags       map[string]marks
 	clocks      map[string]clock
 }
 
@@ -56,7 +56,8 @@ type channel struct {
 	at   int
 	// step is the median of the steps that are not zero, path their sum.
 	step, path float64
-	// rough is the mean of the second differences over the mean of the steps: 0 for a straight line, 2 for noise.
+	// rough is how much longer two steps are than the direct way past them, over the length of a step: 0 on a straight line, 2 for
+	// going back and forth.
 	rough float64
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/pinch-robotics/pinch/dataset"
 )
 
-// flag describes a yes/no feature over an episode.
-type flag struct {
+// marks describes a yes/no feature over an episode.
+type marks struct {
 	off  int     // rows that are false
 	long stretch // the longest run of them
 }
@@ -28,7 +28,7 @@ func isSuccess(name string) bool { return strings.Contains(name, "success") }
 
 // checkFlags verifies the marks that a whole episode shares, and measures the others.
 func checkFlags(c *checker, r *fileResult, e *episode, rows map[string][]float64) {
-	e.flags = map[string]flag{}
+	e.flags = map[string]marks{}
 	for _, f := range c.set.Info.Features {
 		v := rows[f.Name]
 		if v == nil || !isFlag(f.Feature) {
@@ -69,8 +69,8 @@ func checkDone(r *fileResult, e *episode, name string, v []float64) {
 	}
 }
 
-func runsOff(v []float64) flag {
-	out := flag{}
+func runsOff(v []float64) marks {
+	out := marks{}
 	n := 0
 	for k, x := range v {
 		if x != 0 {

@@ -80,7 +80,7 @@ type htmlGroup struct {
 // of the feature around the first of each code. A picture or curve that can not be read is left out.
 func WriteHTML(ctx context.Context, w io.Writer, r *dataset.Report) error {
 	p := htmlPage{Report: r, Errors: r.Number(dataset.Error), Warns: r.Number(dataset.Warn), Notes: r.Number(dataset.Note), Clean: len(r.Findings) == 0, EpisodesListed: r.Episodes}
-	s, err := survey.Read(r.Root)
+	s, err := survey.Read(r.Root, survey.Options{SkipQuantiles: true})
 	if err != nil {
 		s = nil // the findings can be told without pictures
 	}

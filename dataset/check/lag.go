@@ -96,8 +96,18 @@ func find(list []series, name string) (series, bool) {
 // sampled bounds the episodes in which partners are tried.
 const sampled = 16
 
-// agreement is the correlation from which two signals are taken for one motion.
-const agreement = 0.5
+// agreement is the correlation from which two signals are taken for one motion. Two hands move by one plan but not as one.
+const (
+	agreement     = 0.5
+	handAgreement = 0.75
+)
+
+func agreementOf(code string) float64 {
+	if code == "hands-lag" {
+		return handAgreement
+	}
+	return agreement
+}
 
 // checkLag finds the partner whose motion agrees best with a signal, and the episodes in which the lag between them is not the set's.
 func (c *checker) checkLag(code string, s series, partners []series) {
@@ -109,7 +119,7 @@ func (c *checker) checkLag(code string, s series, partners []series) {
 		return
 	}
 	sort.Ints(at)
-	best, bestAgrees := -1, agreement
+	best, bestAgrees := -1, agreementOf(code)
 	for p, partner := range partners {
 		var peaks []float64
 		for i := 0; i < len(at); i += 1 + len(at)/sampled {
@@ -198,7 +208,7 @@ func (c *checker) compareLags(code string, s, partner series, at_ []int) {
 	var lags []lagResult
 	var rows []float64
 	for _, i := range at_ {
-		if l, ok := c.lag(s.of[i], partner.of[i]); ok && l.peak >= agreement {
+		if l, ok := c.lag(s.of[i], partner.of[i]); ok && l.peak >= agreementOf(code) {
 			l.episode = i
 			lags = append(lags, l)
 			rows = append(rows, l.rows)
@@ -208,7 +218,7 @@ func (c *checker) compareLags(code string, s, partner series, at_ []int) {
 		return
 	}
 	sp := spreadOf(rows)
-	fence := reach(len(rows)) * math.Max(sp.dev, 0.15) // a sixth of a row: lags come in whole rows
+	fence := math.Max(1.5, reach(len(rows))*sp.dev) // lags come in whole rows, and one row is the rounding of two clocks
 	if fence > maxLag*c.fps/2 {
 		return // the set has no lag of its own
 	}
@@ -220,6 +230,9 @@ func (c *checker) compareLags(code string, s, partner series, at_ []int) {
 		most := len(l.curve) / 2
 		if usual+most < 0 || usual+most >= len(l.curve) || l.peak-l.curve[usual+most] < 0.1 {
 			continue // as good at the usual lag
+		}
+		if math.Abs(l.rows) >= float64(most) {
+			continue // the end of the search is no peak
 		}
 		e := c.byIndex[l.episode]
 		c.say(code, at(e.path, e.index, -1).on(s.name), nums{"rows": l.rows, "usual": sp.mid, "fence": fence, "correlation": l.peak},

@@ -64,7 +64,8 @@ func angles(v []float64, dim, n int) []float64 {
 	return out
 }
 
-// measure describes a channel by its steps (steps[k] leads to row k; steps[0] is no step) and the distance between any two rows.
+// measure describes a channel by its steps (steps[k] leads to row k; steps[0] is no step) and the distance between any two rows, nil
+// when there is none.
 //
 // A sudden displacement that stays (a step) and one that goes back at once (a spike) both count: the excess of a step over its larger
 // neighbour, and of a spike over the direct way past it.
@@ -77,19 +78,23 @@ func measure(name string, steps []float64, between func(a, b int) float64) chann
 		around := 0.0
 		if k > 1 {
 			around = steps[k-1]
-			rough += math.Abs(steps[k] - steps[k-1])
 		}
 		next := 0.0
 		if k+1 < n {
 			next = steps[k+1]
 		}
 		jump := steps[k] - math.Max(around, next)
-		if next > 0 && k+1 < n && math.Min(steps[k], next) > c.jump {
+		direct := 0.0
+		if between != nil && k+1 < n {
+			direct = between(k-1, k+1)
+			rough += steps[k] + next - direct
+		}
+		if next > 0 && math.Min(steps[k], next) > c.jump {
 			outer := around
 			if k+2 < n {
 				outer = math.Max(outer, steps[k+2])
 			}
-			if spike := math.Min(steps[k], next) - between(k-1, k+1) - outer; spike > jump {
+			if spike := math.Min(steps[k], next) - direct - outer; spike > jump {
 				jump = spike
 			}
 		}
@@ -106,7 +111,7 @@ func measure(name string, steps []float64, between func(a, b int) float64) chann
 
 // pulses describes a channel that is itself a step in each row, such as the length of a relative motion.
 func pulses(name string, steps []float64) channel {
-	return measure(name, steps, func(a, b int) float64 { return 0 })
+	return measure(name, steps, nil)
 }
 
 // medianStep is the median of the steps that are not zero; 0 when nothing moves.
@@ -120,8 +125,38 @@ func medianStep(steps []float64) float64 {
 	if len(moved) == 0 {
 		return 0
 	}
-	slices.Sort(moved)
-	return moved[len(moved)/2]
+	return nth(moved, len(moved)/2)
+}
+
+// nth is the k-th smallest number (from 0); v is reordered. Hoare's selection: a sort would cost several times as much.
+func nth(v []float64, k int) float64 {
+	lo, hi := 0, len(v)-1
+	for lo < hi {
+		pivot := v[(lo+hi)/2]
+		i, j := lo, hi
+		for i <= j {
+			for v[i] < pivot {
+				i++
+			}
+			for v[j] > pivot {
+				j--
+			}
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return v[k]
+		}
+	}
+	return v[k]
 }
 
 // wantsMotion picks the features that lags and idle stretches are measured with: what the robot or hand does.

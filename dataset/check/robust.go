@@ -50,8 +50,8 @@ func median(v []float64) float64 {
 }
 
 // reach is how many deviations from the middle count as ordinary when tests numbers are looked at: the expected extreme of that many
-// normal numbers, sqrt(2 ln tests), and four more, because what people and robots do has longer tails than the normal distribution.
-func reach(tests int) float64 { return 4 + math.Sqrt(2*math.Log(float64(max(tests, 2)))) }
+// normal numbers, sqrt(2 ln tests), and three more, because what people and robots do has longer tails than the normal distribution.
+func reach(tests int) float64 { return 3 + math.Sqrt(2*math.Log(float64(max(tests, 2)))) }
 
 // above is the fence over which a number is out of the ordinary; floor is the least width that the kind of number can have, such as
 // one row.

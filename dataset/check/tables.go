@@ -180,6 +180,7 @@ func (c *checker) checkEpisodeRows() {
 		texts[t] = true
 	}
 	seen := map[int]bool{}
+	next := 0
 	for n := range c.set.Episodes {
 		e := &c.set.Episodes[n]
 		here := at(e.File, e.Index, -1)
@@ -195,7 +196,8 @@ func (c *checker) checkEpisodeRows() {
 		if e.Length == 0 {
 			c.say("episode-empty", here, nil, "the episode has no rows")
 		}
-		c.checkRange(n, e)
+		c.checkRange(e, next)
+		next += max(0, e.Length)
 		if len(e.Tasks) == 0 {
 			c.say("episode-tasks", here, nil, "the episode lists no task")
 		}
@@ -208,23 +210,18 @@ func (c *checker) checkEpisodeRows() {
 	}
 }
 
-// checkRange: rows are numbered over all episodes without a gap.
-func (c *checker) checkRange(n int, e *survey.Episode) {
+// checkRange: rows are numbered over all episodes without a gap; want is the number of the episode's first row.
+func (c *checker) checkRange(e *survey.Episode, want int) {
 	if !c.v3() || e.From < 0 || e.To < 0 || e.Length < 0 {
 		return
 	}
 	here := at(e.File, e.Index, -1)
-	if e.To-e.From != e.Length {
+	switch {
+	case e.From != want:
+		c.say("episodes-range", here, nums{"from": float64(e.From), "want": float64(want)}, "it starts at row %d, the one before ends at %d", e.From, want)
+	case e.To-e.From != e.Length:
 		c.say("episodes-range", here, nums{"from": float64(e.From), "to": float64(e.To), "length": float64(e.Length)},
 			"dataset_from_index %d to dataset_to_index %d are %d rows, its length is %d", e.From, e.To, e.To-e.From, e.Length)
-	}
-	if n > 0 {
-		prev := c.set.Episodes[n-1]
-		if want := prev.From + prev.Length; prev.From >= 0 && prev.Length >= 0 && e.From != want {
-			c.say("episodes-range", here, nums{"from": float64(e.From), "want": float64(want)}, "it starts at row %d, the one before ends at %d", e.From, want)
-		}
-	} else if e.From != 0 {
-		c.say("episodes-range", here, nums{"from": float64(e.From)}, "the first episode starts at row %d", e.From)
 	}
 }
 

@@ -379,8 +379,16 @@ func (c commit) check() error {
 	return nil
 }
 
+// beforeMove is asked before each move of a commit; tests stop there.
+var beforeMove func() error
+
 // rename moves a file unless it has moved already: once, when the target is there; else, when the source is gone.
 func rename(from, to string, once bool) error {
+	if beforeMove != nil {
+		if err := beforeMove(); err != nil {
+			return err
+		}
+	}
 	if once {
 		if _, err := os.Lstat(to); err == nil {
 			return nil

@@ -74,11 +74,11 @@ func Run(ctx context.Context, root string, o Options) (*Result, error) {
 		return nil, fmt.Errorf("repair %s: it has no %s (is this the folder that holds meta/, data/ and videos/?): %w", root, survey.InfoPath, fs.ErrNotExist)
 	}
 	if o.InPlace && !o.DryRun {
-		lock, err := folderlock.Take(root)
+		unlock, err := lock(root)
 		if err != nil {
 			return nil, fmt.Errorf("repair in place: %w", err)
 		}
-		defer lock.Release()
+		defer unlock()
 		finished, err := finish(root)
 		if err != nil {
 			return nil, fmt.Errorf("repair %s: finish the interrupted repair: %w", root, err)
@@ -90,6 +90,9 @@ func Run(ctx context.Context, root string, o Options) (*Result, error) {
 		if _, err := os.Stat(o.To); err == nil {
 			return nil, fmt.Errorf("repair to %s: it exists; choose a new folder", o.To)
 		}
+		if left, _ := filepath.Glob(filepath.Join(root, ".pinch", "*commit.json")); len(left) > 0 {
+			return nil, fmt.Errorf("repair %s: a save was interrupted; open the dataset for writing once, or repair it in place", root)
+		}
 	}
 	if err := m.plan(); err != nil {
 		return nil, fmt.Errorf("repair %s: %w", root, err)
@@ -100,9 +103,21 @@ func Run(ctx context.Context, root string, o Options) (*Result, error) {
 	return m.result, nil
 }
 
+// lock keeps writers out. A folder that can not be written to is refused here, before anything is read.
+func lock(root string) (func(), error) {
+	if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(commitLog))); err == nil {
+		held, err := folderlock.Take(root) // the dataset's own lock refuses while a repair is unfinished
+		if err != nil {
+			return nil, err
+		}
+		return held.Release, nil
+	}
+	return dataset.Lock(root)
+}
+
 // plan finds out what has to change.
 func (m *mender) plan() (err error) {
-	if m.set, err = survey.Read(m.root); err != nil {
+	if m.set, err = survey.Read(m.root, survey.Options{}); err != nil {
 		return err
 	}
 	i := m.set.Info

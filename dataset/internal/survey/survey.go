@@ -40,6 +40,14 @@ type Set struct {
 	DataFiles []string
 	// Problems of the episode table and the tasks.
 	Problems []Problem
+
+	o Options
+}
+
+// Options choose what Read leaves out.
+type Options struct {
+	// SkipQuantiles leaves the quantiles of the episodes' statistics unread: half of the columns of the episode table.
+	SkipQuantiles bool
 }
 
 // Episode is one row of the episode table.
@@ -81,8 +89,8 @@ type EpisodeFile struct {
 }
 
 // Read surveys the dataset at root. The error is not nil only when there is no info.json that can be decoded at all.
-func Read(root string) (*Set, error) {
-	s := &Set{Root: root}
+func Read(root string, o Options) (*Set, error) {
+	s := &Set{Root: root, o: o}
 	b, err := os.ReadFile(filepath.Join(root, InfoPath))
 	if err != nil {
 		return nil, err

@@ -290,6 +290,9 @@ func (t *table) stats(name string, out []Episode) {
 		return
 	}
 	feature, part := name[len("stats/"):at], name[at+1:]
+	if t.set.o.SkipQuantiles && strings.HasPrefix(part, "q") {
+		return
+	}
 	d, err := t.f.Read(name, 0, t.f.Rows())
 	if err != nil || len(d.Null) > 0 {
 		return
