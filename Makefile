@@ -22,7 +22,7 @@ build: install ## install what is missing and build the four programs into build
 	CGO_ENABLED=0 $(GOBUILD) -o $(BIN)/pinch ./cmd/pinch
 	$(GOBUILD) -tags opencv -o $(BIN)/pinch-rig ./cmd/pinch-rig
 	$(GOBUILD) -tags mujoco -o $(BIN)/pinch-sim ./cmd/pinch-sim
-	$(GOBUILD) -tags blas,libav -o $(BIN)/pinch-node ./cmd/pinch-node
+	$(GOBUILD) -tags blas,libav,xla -o $(BIN)/pinch-node ./cmd/pinch-node
 
 install: ## install the Debian packages and Go modules that are missing
 	@tools/check-go.sh
@@ -41,7 +41,7 @@ bench: build ## measure capture, ingest, loader, training, serving and control o
 
 build-node: install ## the training and serving program alone
 	@mkdir -p $(BIN)
-	$(GOBUILD) -tags blas,libav -o $(BIN)/pinch-node ./cmd/pinch-node
+	$(GOBUILD) -tags blas,libav,xla -o $(BIN)/pinch-node ./cmd/pinch-node
 
 build-arm: ## the programs for a robot computer: static, without cgo
 	@tools/check-go.sh

@@ -2,7 +2,7 @@
 # Runs every test: formatting and vet, the pure pass without cgo, the native parts with their tags, and the race detector on the
 # concurrent packages. Stops at the first part that fails. Usage: test.sh
 set -eu
-tags=opencv,mujoco,blas,libav
+tags=opencv,mujoco,blas,libav,xla
 
 say() { printf '\n== %s\n' "$1"; }
 

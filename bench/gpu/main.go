@@ -4,6 +4,7 @@
 //
 //	gpu dump -size nano -batch 2 DIR      writes weights and a batch for the references
 //	gpu step -size base -batch 64 ...     compiles and times training steps, one line of JSON
+//	gpu infer -size base ...              compiles and times single requests from host to host, one line of JSON
 package main
 
 import (
@@ -70,7 +71,7 @@ func run(args []string) error {
 
 // dump writes weights.bin and batch.bin, little-endian numbers one after another, and the order of both in names.json.
 func dump(s size, o options, dir string) error {
-	m, err := newModel(s, o.batch)
+	m, err := newModel(s, o.batch, true)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func dump(s size, o options, dir string) error {
 		}
 	}
 	for _, d := range m.data(2) {
-		kind := map[bool]string{true: "float32"}[true]
+		kind := "float32"
 		switch d.data.(type) {
 		case []int32:
 			kind = "int32"
@@ -143,7 +144,7 @@ func rates(step int) xla.Rates {
 const peak = 790e12
 
 func step(s size, o options) error {
-	m, err := newModel(s, o.batch)
+	m, err := newModel(s, o.batch, true)
 	if err != nil {
 		return err
 	}

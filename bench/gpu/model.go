@@ -59,23 +59,35 @@ type model struct {
 	gradients                                    gorgonia.Nodes
 }
 
-func newModel(s size, batch int) (*model, error) {
+// newModel builds the loss and, if asked, its gradients.
+func newModel(s size, batch int, gradients bool) (*model, error) {
 	m := &model{size: s, batch: batch, g: gorgonia.NewGraph()}
 	err := op.Build(func() {
-		m.images = op.Input(m.g, op.Float32, "images", batch*cameras, s.patches(), s.patchDim())
-		m.tokens = op.Input(m.g, op.Int32, "tokens", batch, s.textTokens)
-		m.textMask = op.Input(m.g, op.Bool, "text_mask", batch, 1, s.textTokens)
-		m.contextMask = op.Input(m.g, op.Bool, "context_mask", batch, 1, s.context())
-		m.state = op.Input(m.g, op.Float32, "state", batch, stateTokens, stateDim)
-		m.noisy = op.Input(m.g, op.Float32, "noisy", batch, s.horizon, actionDim)
-		m.time = op.Input(m.g, op.Float32, "time", batch, s.horizon, timeDim)
-		m.target = op.Input(m.g, op.Float32, "target", batch, s.horizon, actionDim)
-		m.weight = op.Input(m.g, op.Float32, "weight", batch, s.horizon)
+		m.inputs(true)
 		m.velocity = m.act(m.noisy, m.time, m.remember(m.encode()))
 		m.loss = op.MaskedMSE(m.velocity, m.target, m.weight)
-		m.gradients = op.Grad(m.loss, m.params...)
+		if gradients {
+			m.gradients = op.Grad(m.loss, m.params...)
+		}
 	})
 	return m, err
+}
+
+// inputs adds the observation and, for training, the chunk.
+func (m *model) inputs(training bool) {
+	b, s := m.batch, m.size
+	m.images = op.Input(m.g, op.Float32, "images", b*cameras, s.patches(), s.patchDim())
+	m.tokens = op.Input(m.g, op.Int32, "tokens", b, s.textTokens)
+	m.textMask = op.Input(m.g, op.Bool, "text_mask", b, 1, s.textTokens)
+	m.contextMask = op.Input(m.g, op.Bool, "context_mask", b, 1, s.context())
+	m.state = op.Input(m.g, op.Float32, "state", b, stateTokens, stateDim)
+	if !training {
+		return
+	}
+	m.noisy = op.Input(m.g, op.Float32, "noisy", b, s.horizon, actionDim)
+	m.time = op.Input(m.g, op.Float32, "time", b, s.horizon, timeDim)
+	m.target = op.Input(m.g, op.Float32, "target", b, s.horizon, actionDim)
+	m.weight = op.Input(m.g, op.Float32, "weight", b, s.horizon)
 }
 
 func (m *model) param(name string, decay bool, shape ...int) *op.Node {

@@ -40,7 +40,7 @@ type pkg struct {
 // list loads all packages with all build tags, so that no file escapes the rules.
 func list(t *testing.T) []pkg {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "-e", "-tags", "opencv,mujoco,blas,libav", "./...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "-e", "-tags", "opencv,mujoco,blas,libav,xla", "./...")
 	cmd.Dir = testpeer.Root(t)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -161,3 +161,18 @@ func (p *Program) Value(n *gorgonia.Node) tensor.Tensor {
 	}
 	return v.tensor()
 }
+
+// Read is Float32 with an error for other nodes.
+func (p *Program) Read(n *gorgonia.Node) ([]float32, error) {
+	v := p.values[n.ID()]
+	if v == nil || v.place != persistent || v.dtype != op.Float32 {
+		return nil, fmt.Errorf("read %q: it is no Float32 input or output of this program", n.Name())
+	}
+	return p.Float32(n), nil
+}
+
+// Refresh does nothing: bound storage is read at each run.
+func (p *Program) Refresh() error { return nil }
+
+// Close does nothing: the garbage collector takes the memory.
+func (p *Program) Close() error { return nil }

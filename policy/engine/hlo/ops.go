@@ -2,6 +2,7 @@ package hlo
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -278,4 +279,40 @@ func list(v []int) string {
 // Finite reports for each element whether it is neither NaN nor infinite.
 func (b *Builder) Finite(x Value) Value {
 	return b.emit(I1, x.Shape, "stablehlo.is_finite %s : (%s) -> %s", x.name, x.Type(), typeText(I1, x.Shape))
+}
+
+// At is element i, counted along axis 0, of a table: [N, ...] gives [...].
+func (b *Builder) At(table, i Value) Value {
+	zero := b.Scalar(I32, 0)
+	names, types, sizes := table.name+", "+i.name, table.Type()+", "+i.Type(), []int{1}
+	for _, n := range table.Shape[1:] {
+		names, types, sizes = names+", "+zero.name, types+", "+zero.Type(), append(sizes, n)
+	}
+	row := b.emit(table.DType, sizes, "stablehlo.dynamic_slice %s, sizes = %s : (%s) -> %s", names, list(sizes), types, typeText(table.DType, sizes))
+	return b.Reshape(row, table.Shape[1:]...)
+}
+
+// Repeat runs body n times on a value, which keeps its type; body is given the number of the run.
+func (b *Builder) Repeat(n int, x Value, body func(i, x Value) Value) Value {
+	zero, one, end := b.Scalar(I32, 0), b.Scalar(I32, 1), b.Scalar(I32, float64(n))
+	outer, scalars := b.body, b.scalars
+	b.body, b.scalars = strings.Builder{}, maps.Clone(scalars) // constants of the loop's body do not exist outside of it
+	id := b.next
+	b.next++
+	i := Value{name: fmt.Sprintf("%%i%d", id), DType: I32}
+	in := Value{name: fmt.Sprintf("%%x%d", id), DType: x.DType, Shape: x.Shape}
+	out := body(i, in)
+	next := b.Add(i, one)
+	text := b.body.String()
+	b.body, b.scalars = strings.Builder{}, scalars
+	b.body.WriteString(outer.String())
+	fmt.Fprintf(&b.body, `    %%%d:2 = stablehlo.while(%s = %s, %s = %s) : %s, %s
+     cond {
+      %%more = stablehlo.compare LT, %s, %s, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %%more : tensor<i1>
+    } do {
+%s      stablehlo.return %s, %s : %s, %s
+    }
+`, id, i.name, zero.name, in.name, x.name, i.Type(), x.Type(), i.name, end.name, text, next.name, out.name, next.Type(), out.Type())
+	return Value{name: fmt.Sprintf("%%%d#1", id), DType: x.DType, Shape: x.Shape}
 }

@@ -43,6 +43,9 @@ func Open(o OpenOptions) (*Client, error) {
 		return nil, fmt.Errorf("open PJRT plugin %s: %w", path, err)
 	}
 	values := pjrt.NamedValuesMap{}
+	if o.Platform == CPU {
+		values["cpu_device_count"] = int64(max(o.Devices, 1))
+	}
 	if o.Platform == CUDA && o.Preallocate > 0 {
 		values["memory_fraction"] = float32(o.Preallocate)
 	}
@@ -66,10 +69,6 @@ func (o OpenOptions) setEnvironment(plugin string) {
 		flags = append(flags, name+"="+value)
 	}
 	switch o.Platform {
-	case CPU:
-		if o.Devices > 1 {
-			add("--xla_force_host_platform_device_count", fmt.Sprint(o.Devices))
-		}
 	case CUDA:
 		for _, nvidia := range []string{"../../nvidia/cu13", "../../nvidia/cuda_nvcc"} { // libdevice and ptxas of pip's packages
 			if dir := filepath.Join(filepath.Dir(plugin), nvidia); isDir(dir) {

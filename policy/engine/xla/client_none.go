@@ -22,6 +22,9 @@ func (c *Client) Close() error { return ErrNotBuilt }
 // Compile returns ErrNotBuilt.
 func (c *Client) Compile(gorgonia.Nodes, Options) (*Program, error) { return nil, ErrNotBuilt }
 
+// CompileFlow returns ErrNotBuilt.
+func (c *Client) CompileFlow(Flow, Options) (*Program, error) { return nil, ErrNotBuilt }
+
 // CompileTraining returns ErrNotBuilt.
 func (c *Client) CompileTraining(Training, Options) (*Step, error) { return nil, ErrNotBuilt }
 

@@ -17,8 +17,8 @@ type Program struct {
 	module  *Module
 	exec    *pjrt.LoadedExecutable
 	memory  MemoryStats
-	place   map[int64]int // argument by node id
-	output  map[int64]int
+	place   map[*gorgonia.Node]int // argument
+	output  map[*gorgonia.Node]int
 	inputs  []slot
 	outputs []*pjrt.Buffer // of the first device
 	host    map[int][]float32
@@ -41,13 +41,31 @@ func (c *Client) Compile(outputs gorgonia.Nodes, o Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{client: c, module: m, place: map[int64]int{}, output: map[int64]int{}, inputs: make([]slot, len(m.Arguments)), host: map[int][]float32{}}
+	return c.program(m)
+}
+
+// CompileFlow compiles a sampler.
+func (c *Client) CompileFlow(f Flow, o Options) (*Program, error) {
+	o, err := c.fill(o)
+	if err != nil {
+		return nil, err
+	}
+	m, err := EmitFlow(f, o)
+	if err != nil {
+		return nil, err
+	}
+	return c.program(m)
+}
+
+func (c *Client) program(m *Module) (*Program, error) {
+	p := &Program{client: c, module: m, place: map[*gorgonia.Node]int{}, output: map[*gorgonia.Node]int{}, inputs: make([]slot, len(m.Arguments)), host: map[int][]float32{}}
 	for i, a := range m.Arguments {
-		p.place[a.Node.ID()] = i
+		p.place[a.Node] = i
 	}
-	for i, n := range outputs {
-		p.output[n.ID()] = i
+	for i, n := range m.Outputs {
+		p.output[n] = i
 	}
+	var err error
 	p.exec, p.memory, err = c.compile(m)
 	return p, err
 }
@@ -68,12 +86,12 @@ func (p *Program) Close() error {
 
 // Uses reports whether an output depends on the input.
 func (p *Program) Uses(n *gorgonia.Node) bool {
-	_, ok := p.place[n.ID()]
+	_, ok := p.place[n]
 	return ok
 }
 
 func (p *Program) at(n *gorgonia.Node) (int, error) {
-	i, ok := p.place[n.ID()]
+	i, ok := p.place[n]
 	if !ok {
 		return 0, fmt.Errorf("input %q: no output of this program depends on it, or it is computed", n.Name())
 	}
@@ -107,7 +125,7 @@ func (p *Program) Bind(n *gorgonia.Node, data []float32) error {
 	if err := p.Set(n, data); err != nil {
 		return err
 	}
-	p.inputs[p.place[n.ID()]].bound = data
+	p.inputs[p.place[n]].bound = data
 	return nil
 }
 
@@ -130,7 +148,7 @@ func (p *Program) Pass(from *Program, output, input *gorgonia.Node) error {
 	if err != nil {
 		return err
 	}
-	o, ok := from.output[output.ID()]
+	o, ok := from.output[output]
 	if !ok || from.outputs == nil {
 		return fmt.Errorf("pass %q: it is no output of a program that has run", output.Name())
 	}
@@ -167,7 +185,7 @@ func (p *Program) Run() error {
 
 // Read copies a Float32 output to the host.
 func (p *Program) Read(n *gorgonia.Node) ([]float32, error) {
-	i, ok := p.output[n.ID()]
+	i, ok := p.output[n]
 	if !ok || p.outputs == nil {
 		return nil, fmt.Errorf("read %q: it is no output of a program that has run", n.Name())
 	}
@@ -187,7 +205,7 @@ func (p *Program) Read(n *gorgonia.Node) ([]float32, error) {
 
 // Read64 is Read for Float64 outputs.
 func (p *Program) Read64(n *gorgonia.Node) ([]float64, error) {
-	i, ok := p.output[n.ID()]
+	i, ok := p.output[n]
 	if !ok || p.outputs == nil || n.Dtype() != op.Float64 {
 		return nil, fmt.Errorf("read %q: it is no Float64 output of a program that has run", n.Name())
 	}

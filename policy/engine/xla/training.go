@@ -20,7 +20,7 @@ type Step struct {
 	module   *Module
 	exec     *pjrt.LoadedExecutable
 	memory   MemoryStats
-	place    map[int64]int
+	place    map[*gorgonia.Node]int
 	states   [][]*pjrt.Buffer // by device, then as in the module
 	inputs   [][]*pjrt.Buffer // by argument, then device
 	donate   []bool
@@ -36,9 +36,9 @@ func (c *Client) CompileTraining(t Training, o Options) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Step{client: c, training: t, module: m, place: map[int64]int{}, inputs: make([][]*pjrt.Buffer, len(m.Arguments)), states: make([][]*pjrt.Buffer, m.Options.Devices)}
+	s := &Step{client: c, training: t, module: m, place: map[*gorgonia.Node]int{}, inputs: make([][]*pjrt.Buffer, len(m.Arguments)), states: make([][]*pjrt.Buffer, m.Options.Devices)}
 	for i, a := range m.Arguments {
-		s.place[a.Node.ID()] = i
+		s.place[a.Node] = i
 	}
 	states := statesPerParam * len(t.slabs())
 	perDevice := states + 1 + len(m.Arguments)
@@ -115,7 +115,7 @@ func (s *Step) Read(state State) error {
 
 // Set copies data to the devices as an input's value.
 func (s *Step) Set(n *gorgonia.Node, data any) error {
-	i, ok := s.place[n.ID()]
+	i, ok := s.place[n]
 	if !ok {
 		return fmt.Errorf("input %q: the loss does not depend on it", n.Name())
 	}
