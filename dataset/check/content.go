@@ -134,7 +134,7 @@ func (c *checker) checkJump(f survey.Feature, ch int) {
 	limit := 0.0
 	if len(logs) >= enough {
 		// the width of a tenth: the largest of a few dozen steps varies by at least that much from take to take
-		limit = math.Exp(spreadOf(logs).above(len(logs)*c.channelsAll(), 0.1))
+		limit = math.Exp(sharp(logs).above(len(logs)*c.channelsAll(), 0.1))
 	} else if fence, ok := c.pooledJumps(); ok {
 		limit = fence * step
 	} else {

@@ -28,6 +28,18 @@ func spreadOf(v []float64) spread {
 	return spread{mid, 1.4826 * median(s), len(v)}
 }
 
+// sharp is the spread of the numbers that remain when those far above are left out once: a third of broken episodes widens the median
+// absolute deviation by half, which for logarithms is a factor. At least 60 % must remain, or the numbers have two kinds.
+func sharp(v []float64) spread {
+	sp := spreadOf(v)
+	limit := sp.mid + 4.5*sp.dev
+	kept := slices.DeleteFunc(slices.Clone(v), func(x float64) bool { return x > limit })
+	if float64(len(kept)) < majority*float64(len(v)) {
+		return sp
+	}
+	return spreadOf(kept)
+}
+
 // runsOf is the spread of the longest runs of episodes. Runs have two kinds of episodes where a part of the set pauses by design, so
 // the width also spans from the middle to the 65th percentile (0.385 deviations of a normal distribution): what a third of the
 // episodes and more do is ordinary.

@@ -341,8 +341,12 @@ func finish(root string) (bool, error) {
 	if err := c.check(); err != nil {
 		return false, fmt.Errorf("read %s: %w", abs(commitLog), err)
 	}
+	replaced := map[string]bool{}
+	for _, s := range c.New {
+		replaced[s.To] = true
+	}
 	for _, p := range c.Old {
-		if err := rename(abs(p), abs(path.Join(c.Aside, p)), true); err != nil {
+		if err := setAside(abs(p), abs(path.Join(c.Aside, p)), replaced[p]); err != nil {
 			return false, err
 		}
 	}
@@ -352,7 +356,7 @@ func finish(root string) (bool, error) {
 				return false, err
 			}
 		}
-		if err := rename(abs(s.Stage), abs(s.To), false); err != nil {
+		if err := publish(abs(s.Stage), abs(s.To)); err != nil {
 			return false, err
 		}
 	}
@@ -382,14 +386,37 @@ func (c commit) check() error {
 // beforeMove is asked before each move of a commit; tests stop there.
 var beforeMove func() error
 
-// rename moves a file unless it has moved already: once, when the target is there; else, when the source is gone.
-func rename(from, to string, once bool) error {
-	if beforeMove != nil {
-		if err := beforeMove(); err != nil {
-			return err
-		}
+func asked() error {
+	if beforeMove == nil {
+		return nil
 	}
-	if once {
+	return beforeMove()
+}
+
+// setAside moves a file away unless it is away already. One that is replaced keeps its name until its successor takes it, where the
+// file system has hard links.
+func setAside(from, to string, replaced bool) error {
+	if err := asked(); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if replaced && os.Link(from, to) == nil {
+		return nil
+	}
+	return os.Rename(from, to)
+}
+
+// publish moves a staged file to its place unless it is there already.
+func publish(stage, to string) error {
+	if err := asked(); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(stage); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(to); err == nil {
 			return nil
 		}
@@ -397,15 +424,7 @@ func rename(from, to string, once bool) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	err := os.Rename(from, to)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, gone := os.Lstat(from); errors.Is(gone, fs.ErrNotExist) && !once {
-			if _, err := os.Lstat(to); err == nil {
-				return nil
-			}
-		}
-	}
-	return err
+	return os.Rename(stage, to)
 }
 
 // syncDirs makes the moves durable.

@@ -70,10 +70,10 @@ func Run(ctx context.Context, root string, o Options) (*Result, error) {
 		return nil, errors.New("repair: give either a new folder or in place")
 	}
 	m := &mender{ctx: ctx, o: o, root: root, result: &Result{}, dropped: map[string]bool{}, taskOf: map[int]int{}}
-	if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(survey.InfoPath))); err != nil {
-		return nil, fmt.Errorf("repair %s: it has no %s (is this the folder that holds meta/, data/ and videos/?): %w", root, survey.InfoPath, fs.ErrNotExist)
-	}
 	if o.InPlace && !o.DryRun {
+		if _, err := os.Stat(filepath.Join(root, "meta")); err != nil {
+			return nil, fmt.Errorf("repair %s: it has no folder meta/ (is this the folder that holds meta/, data/ and videos/?): %w", root, fs.ErrNotExist)
+		}
 		unlock, err := lock(root)
 		if err != nil {
 			return nil, fmt.Errorf("repair in place: %w", err)
@@ -93,6 +93,9 @@ func Run(ctx context.Context, root string, o Options) (*Result, error) {
 		if left, _ := filepath.Glob(filepath.Join(root, ".pinch", "*commit.json")); len(left) > 0 {
 			return nil, fmt.Errorf("repair %s: a save was interrupted; open the dataset for writing once, or repair it in place", root)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(survey.InfoPath))); err != nil {
+		return nil, fmt.Errorf("repair %s: it has no %s (is this the folder that holds meta/, data/ and videos/?): %w", root, survey.InfoPath, fs.ErrNotExist)
 	}
 	if err := m.plan(); err != nil {
 		return nil, fmt.Errorf("repair %s: %w", root, err)
