@@ -1,6 +1,7 @@
 // Package dataset reads, writes, checks and shows robot datasets in the LeRobot formats.
 //
-// It writes v3.0 and reads v3.0 and v2.1. Vocabulary:
+// It reads and writes v3.0 and v2.1: Writer adds episodes to a v3.0 dataset as they are recorded, Rebuild makes a dataset of either
+// version out of episodes of others (package edit has the edits). Vocabulary:
 //
 //   - episode: one demonstration, rows 0..Length-1 at a fixed rate;
 //   - feature: one named column of a row (see Feature); video features live in mp4 files, the others in Parquet;
