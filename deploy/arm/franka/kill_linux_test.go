@@ -57,6 +57,9 @@ type child struct {
 
 func startChild(t *testing.T, name, address string) *child {
 	t.Helper()
+	if raceDetector {
+		t.Skip("an arm process in real time can not run under the race detector")
+	}
 	listen := "unix:" + filepath.Join(t.TempDir(), "arm")
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PINCH_TEST_ARM="+name, "PINCH_TEST_ADDRESS="+address, "PINCH_TEST_LISTEN="+listen)

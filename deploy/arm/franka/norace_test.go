@@ -1,0 +1,5 @@
+//go:build !race
+
+package franka
+
+const raceDetector = false
