@@ -1,12 +1,13 @@
 package policy
 
 import (
-	"bytes"
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
+	"github.com/pinch-robotics/pinch/policy/text"
 )
 
 // Names inside a checkpoint folder.
@@ -23,6 +25,7 @@ const (
 	RawFile      = "model.safetensors"     // last weights
 	EMAFile      = "model_ema.safetensors" // running average, served by default
 	CompleteFile = "COMPLETE"              // written last; holds the manifest's SHA-256
+	WordsFile    = "tokenizer.json"        // joins of the tokenizer, where it has a vocabulary
 )
 
 // Format is the version of the checkpoint folder. v1: manifest, two weight files, complete marker.
@@ -38,6 +41,8 @@ var ErrIncomplete = errors.New("checkpoint was not finished")
 type Checkpoint struct {
 	Manifest Manifest
 	Raw, EMA *Params
+	Words    Words               // nil: bytes
+	Tensors  map[string][]Tensor // more files of tensors, by name, such as the optimiser's moments
 }
 
 // NewManifest fills everything that follows from the parts; step, data and files are set by the writer.
@@ -57,7 +62,7 @@ func NewManifest(s Spec, a Architecture, st Stats) Manifest {
 func (s Spec) meaning() ActionMeaning {
 	m := ActionMeaning{RateHz: s.RateHz()}
 	for _, o := range s.Action {
-		if o.Representation == ChunkPoseRot6D {
+		if o.Pose() {
 			m.PoseReference, m.PoseTiming = "body", "next"
 			m.Dim += poseDim
 		} else {
@@ -89,38 +94,73 @@ func (c Checkpoint) save(dir string, extra map[string][]byte) (Manifest, error) 
 	if err := os.MkdirAll(partial, 0o755); err != nil {
 		return Manifest{}, err
 	}
-	files := map[string][]byte{}
+	fill := map[string]func(io.Writer) error{}
 	for name, data := range extra {
-		files[name] = data
+		fill[name] = func(w io.Writer) error { _, err := w.Write(data); return err }
 	}
-	for name, p := range map[string]*Params{RawFile: c.Raw, EMAFile: c.EMA} {
-		var buf bytes.Buffer
-		if err := WriteTensors(&buf, p.Tensors()); err != nil {
-			return Manifest{}, err
-		}
-		files[name] = buf.Bytes()
+	tensors := func(name string, list []Tensor) {
+		fill[name] = func(w io.Writer) error { return WriteTensors(w, list) }
 	}
+	for name, list := range c.Tensors {
+		tensors(name, list)
+	}
+	tensors(RawFile, c.Raw.Tensors())
+	tensors(EMAFile, c.EMA.Tensors())
 	m := c.Manifest
+	if c.Words != nil {
+		m.Tokenizer = c.Words.Identity()
+	}
+	if p, ok := c.Words.(Pairs); ok {
+		fill[WordsFile] = func(w io.Writer) error { _, err := w.Write(p.Marshal()); return err }
+	}
 	m.Files = map[string]File{}
-	for name, data := range files {
-		m.Files[name] = File{int64(len(data)), hash(data)}
-		if err := atomicfile.WriteFile(filepath.Join(partial, name), data, 0o644); err != nil {
+	for name, f := range fill {
+		var err error
+		if m.Files[name], err = writeHashed(filepath.Join(partial, name), f); err != nil {
 			return Manifest{}, err
 		}
 	}
 	m.Checkpoint = m.identity()
-	text, err := json.MarshalIndent(m, "", " ")
+	manifest, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return Manifest{}, err
 	}
-	text = append(text, '\n')
-	if err := atomicfile.WriteFile(filepath.Join(partial, ManifestFile), text, 0o644); err != nil {
+	manifest = append(manifest, '\n')
+	if err := atomicfile.WriteFile(filepath.Join(partial, ManifestFile), manifest, 0o644); err != nil {
 		return Manifest{}, err
 	}
-	if err := atomicfile.WriteFile(filepath.Join(partial, CompleteFile), []byte(hash(text)+"\n"), 0o644); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(partial, CompleteFile), []byte(hash(manifest)+"\n"), 0o644); err != nil {
 		return Manifest{}, err
 	}
 	return m, atomicfile.Rename(atomicfile.OS, partial, dir)
+}
+
+// writeHashed writes a file and tells its size and hash without holding it in memory.
+func writeHashed(path string, fill func(io.Writer) error) (File, error) {
+	sum, size := sha256.New(), int64(0)
+	err := atomicfile.Write(atomicfile.OS, path, 0o644, func(w io.Writer) error {
+		sum.Reset()
+		counted := &counter{w: bufio.NewWriterSize(w, 1<<20), sum: sum}
+		if err := fill(counted); err != nil {
+			return err
+		}
+		size = counted.n
+		return counted.w.Flush()
+	})
+	return File{size, hex.EncodeToString(sum.Sum(nil))}, err
+}
+
+// counter passes bytes on, counts and hashes them.
+type counter struct {
+	w   *bufio.Writer
+	sum io.Writer
+	n   int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	_, _ = c.sum.Write(p) // a hash takes everything
+	return c.w.Write(p)
 }
 
 // identity is the hash of the manifest with the identity left out, and so of the weights too.
@@ -204,11 +244,46 @@ func (m Manifest) check() error {
 		want("format", m.Format, Format),
 		want("spec_hash", m.SpecHash, m.Spec.Hash()),
 		want("geometry_hash", m.GeometryHash, m.Spec.GeometryHash()),
-		want("tokenizer.name", m.Tokenizer.Name, TokenizerName),
-		want("tokenizer.hash", m.Tokenizer.Hash, TokenizerHash()),
+		m.checkTokenizer(),
 		want("time_convention", m.TimeConvention, TimeConvention),
 		want("checkpoint", m.Checkpoint, m.identity()),
 	)
+}
+
+// checkTokenizer wants the bytes, or a table that the manifest lists.
+func (m Manifest) checkTokenizer() error {
+	switch bytes := (Bytes{}).Identity(); {
+	case m.Tokenizer == bytes:
+		return nil
+	case m.Tokenizer.Name == bytes.Name:
+		return fmt.Errorf("field tokenizer.hash is %q, want %q", m.Tokenizer.Hash, bytes.Hash)
+	case m.Tokenizer.Name != PairsName:
+		return fmt.Errorf("field tokenizer.name is %q, want %q or %q", m.Tokenizer.Name, TokenizerName, PairsName)
+	case m.Files[WordsFile] == File{}:
+		return fmt.Errorf("field files does not list %s, the table of tokenizer %s", WordsFile, PairsName)
+	}
+	return nil
+}
+
+// ReadWords reads the tokenizer of a checkpoint.
+func (m Manifest) ReadWords(dir string) (Words, error) {
+	if m.Tokenizer.Name == TokenizerName {
+		return Bytes{}, nil
+	}
+	data, err := m.ReadFile(dir, WordsFile)
+	if err != nil {
+		return nil, err
+	}
+	table, err := text.Unmarshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w: %w", filepath.Join(dir, WordsFile), err, ErrBadCheckpoint)
+	}
+	w := Pairs{table}
+	if w.Identity() != m.Tokenizer || w.Size() > m.Spec.Prompt.vocabulary() {
+		return nil, fmt.Errorf("checkpoint %s: a table of %d tokens and hash %s, the manifest says %s and the network knows %d: %w",
+			filepath.Join(dir, WordsFile), w.Size(), w.Hash(), m.Tokenizer.Hash, m.Spec.Prompt.vocabulary(), ErrBadCheckpoint)
+	}
+	return w, nil
 }
 
 // requireFields wants every field of the struct type to be present in the JSON object, through nested structs and lists of
@@ -232,6 +307,9 @@ func requireFields(text []byte, t reflect.Type, at string) error {
 			return fmt.Errorf("field %s is missing", strings.TrimPrefix(path, "."))
 		}
 		ft := t.Field(i).Type
+		if ft.Kind() == reflect.Pointer {
+			ft = ft.Elem()
+		}
 		switch {
 		case ft.Kind() == reflect.Struct:
 			if err := requireFields(raw, ft, path); err != nil {

@@ -32,7 +32,7 @@ func saved(t testing.TB) (dir string, m Manifest, raw, ema *Params) {
 	m.Step = 7
 	m.Data = Provenance{Identity: "abc", Name: "cups", TrainEpisodes: []int{0, 1}, ValEpisodes: []int{}, Split: "episodes", Rows: 120, Prompts: []string{"go"}}
 	dir = filepath.Join(t.TempDir(), "step-000007")
-	m, err = Checkpoint{m, raw, ema}.Save(dir, map[string][]byte{"trainer.json": []byte("{}")})
+	m, err = Checkpoint{Manifest: m, Raw: raw, EMA: ema}.Save(dir, map[string][]byte{"trainer.json": []byte("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
-	if _, err := (Checkpoint{m, raw, ema}).Save(dir, nil); !errors.Is(err, fs.ErrExist) {
+	if _, err := (Checkpoint{Manifest: m, Raw: raw, EMA: ema}).Save(dir, nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("saving over a checkpoint: %v", err)
 	}
 }
@@ -245,7 +245,7 @@ func TestSaveAfterAnInterruptedSave(t *testing.T) {
 		t.Error("a partial folder counts as a checkpoint")
 	}
 	m.Step = 8
-	if _, err := (Checkpoint{m, raw, ema}).Save(next, nil); err != nil {
+	if _, err := (Checkpoint{Manifest: m, Raw: raw, EMA: ema}).Save(next, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadManifest(next); err != nil {

@@ -14,9 +14,6 @@ const maxFitRows = 200_000
 // FitStats measures the statistics of the training rows: every row of the given episodes is an observation. Steps beyond an
 // episode's end do not count. Only numbers are read, never video.
 func FitStats(s Spec, rule Rot6DRule, episodes []Episode) (Stats, error) {
-	if rule == "" {
-		rule = Rot6DIdentity
-	}
 	total := 0
 	for _, e := range episodes {
 		total += e.Length
@@ -25,10 +22,9 @@ func FitStats(s Spec, rule Rot6DRule, episodes []Episode) (Stats, error) {
 		return Stats{}, fmt.Errorf("fit normalisation: no training rows")
 	}
 	every := (total + maxFitRows - 1) / maxFitRows
-	state := newSamples(s.StateDim())
-	action := newSamples(s.Horizon * s.ActionDim())
+	fit := NewFitter(s, rule)
 	sv, av, valid := make([]float64, s.StateDim()), make([]float64, s.Horizon*s.ActionDim()), make([]bool, s.Horizon)
-	rows, next := 0, 0
+	next := 0
 	for i, e := range episodes {
 		for t := range e.Length {
 			if next++; (next-1)%every != 0 {
@@ -40,18 +36,49 @@ func FitStats(s Spec, rule Rot6DRule, episodes []Episode) (Stats, error) {
 			if err := s.EncodeTargets(av, valid, e, t); err != nil {
 				return Stats{}, fmt.Errorf("fit normalisation: episode %d of the training set, row %d: %w", i, t, err)
 			}
-			rows++
-			state.add(sv, 0)
-			for k, ok := range valid {
-				if ok {
-					action.add(av[k*s.ActionDim():(k+1)*s.ActionDim()], k*s.ActionDim())
-				}
-			}
+			fit.Add(sv, av, valid)
 		}
 	}
-	st := Stats{SpecHash: s.Hash(), Method: statsMethod, Rot6D: rule, Rows: rows}
-	st.State = state.ranges([]int{s.StateDim()}, s.stateDims(), rule)
-	st.Action = action.ranges([]int{s.Horizon, s.ActionDim()}, s.actionDims(), rule)
+	return fit.Stats()
+}
+
+// Fitter measures statistics sample by sample.
+type Fitter struct {
+	spec          Spec
+	rule          Rot6DRule
+	rows          int
+	state, action samples
+}
+
+// NewFitter begins to measure for a Spec.
+func NewFitter(s Spec, rule Rot6DRule) *Fitter {
+	if rule == "" {
+		rule = Rot6DIdentity
+	}
+	return &Fitter{spec: s, rule: rule, state: newSamples(s.StateDim()), action: newSamples(s.Horizon * s.ActionDim())}
+}
+
+// Add takes a sample: its state, its chunk (as EncodeState and EncodeTargets write them) and which steps are valid; the others do not count.
+func (f *Fitter) Add(state, chunk []float64, valid []bool) {
+	f.rows++
+	f.state.add(state, 0)
+	dim := f.spec.ActionDim()
+	for k, ok := range valid {
+		if ok {
+			f.action.add(chunk[k*dim:(k+1)*dim], k*dim)
+		}
+	}
+}
+
+// Stats gives the statistics of what was added.
+func (f *Fitter) Stats() (Stats, error) {
+	if f.rows == 0 {
+		return Stats{}, fmt.Errorf("fit normalisation: no training rows")
+	}
+	s := f.spec
+	st := Stats{SpecHash: s.Hash(), Method: statsMethod, Rot6D: f.rule, Rows: f.rows}
+	st.State = f.state.ranges([]int{s.StateDim()}, s.stateDims(), f.rule)
+	st.Action = f.action.ranges([]int{s.Horizon, s.ActionDim()}, s.actionDims(), f.rule)
 	return st, nil
 }
 
@@ -73,7 +100,7 @@ func (s Spec) stateDims() []dimension {
 func (s Spec) actionDims() []dimension {
 	var dims []dimension
 	for _, out := range s.Action {
-		dims = append(dims, dimensions(out.Name, out.Dim(), out.Unit, out.Representation == ChunkPoseRot6D)...)
+		dims = append(dims, dimensions(out.Name, out.Dim(), out.Unit, out.Pose())...)
 	}
 	return dims
 }

@@ -23,6 +23,8 @@ type Training struct {
 	Target    *op.Node // [B, K*H, A] noise - action
 	Weight    *op.Node // [B, K*H] 1 at valid steps, 0 at padding
 	Attend    *op.Node // [B*K, 1, H] bool, false at padding
+	Context   *op.Node // [B, 1, S] bool, false at padding of the text; nil unless text_tokens
+	Dropout   *op.Node // [2] int32, seed and step of dropout; nil without dropout and in validation graphs
 
 	Velocity  *op.Node // [B, K*H, A] prediction
 	Loss      *op.Node // bare scalar: squared error summed over valid steps, divided by the number of valid scalars
@@ -37,7 +39,7 @@ func (t *Training) Outputs() gorgonia.Nodes { return append(gorgonia.Nodes{t.Los
 
 // BuildTraining builds the training graph.
 func BuildTraining(s Spec, a Architecture, batch, draws int) (*Training, error) {
-	t, err := BuildLoss(s, a, batch, draws)
+	t, err := buildChecked(s, a, batch, draws, a.Dropout > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +49,12 @@ func BuildTraining(s Spec, a Architecture, batch, draws int) (*Training, error) 
 	return t, nil
 }
 
-// BuildLoss is BuildTraining without gradients, for validation.
+// BuildLoss is BuildTraining without gradients and dropout, for validation.
 func BuildLoss(s Spec, a Architecture, batch, draws int) (*Training, error) {
+	return buildChecked(s, a, batch, draws, false)
+}
+
+func buildChecked(s Spec, a Architecture, batch, draws int, drop bool) (*Training, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -58,11 +64,19 @@ func BuildLoss(s Spec, a Architecture, batch, draws int) (*Training, error) {
 	if err := checkMemory(s, a, batch, draws); err != nil {
 		return nil, err
 	}
+	return buildLoss(s, a, batch, draws, drop)
+}
+
+func buildLoss(s Spec, a Architecture, batch, draws int, drop bool) (*Training, error) {
 	n := newNetwork(s, a)
 	t := &Training{Graph: n.graph}
 	err := op.Build(func() {
 		o := n.observe(batch)
-		t.Patches, t.State, t.Tokens, t.TokenMask, t.TokenPool = o.patches, o.state, o.tokens, o.mask, o.pool
+		t.Patches, t.State, t.Tokens, t.TokenMask, t.TokenPool, t.Context = o.patches, o.state, o.tokens, o.mask, o.pool, o.context
+		if drop {
+			t.Dropout = op.Input(n.graph, op.Int32, "in.dropout", 2)
+			n.drops.key = t.Dropout
+		}
 		rows := draws * s.Horizon
 		t.Noisy = op.Input(n.graph, op.Float32, "in.noisy", batch, rows, s.ActionDim())
 		t.Time = op.Input(n.graph, op.Float32, "in.time", batch, a.times(s)*draws, a.TimeDim)
@@ -71,7 +85,7 @@ func BuildLoss(s Spec, a Architecture, batch, draws int) (*Training, error) {
 		t.Attend = op.Input(n.graph, op.Bool, "in.attend", batch*draws, 1, s.Horizon)
 
 		context, summary := n.encode(o, batch)
-		t.Velocity = n.velocity(t.Noisy, t.Time, summary, t.Attend, n.remember(context), batch, draws)
+		t.Velocity = n.velocity(t.Noisy, t.Time, summary, t.Attend, n.remember(context, o.context), batch, draws)
 		t.Loss = op.MaskedMSE(t.Velocity, t.Target, t.Weight)
 	})
 	if err != nil {
@@ -98,7 +112,7 @@ func buildEncoder(s Spec, a Architecture) (*encoderGraph, error) {
 		e.in = e.observe(1)
 		var context *op.Node
 		context, e.summary = e.encode(e.in, 1)
-		e.memory = e.remember(context)
+		e.memory = e.remember(context, e.in.context)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoder graph: %w", err)
@@ -126,9 +140,13 @@ func buildStep(s Spec, a Architecture) (*stepGraph, error) {
 		g.x = op.Input(g.graph, op.Float32, "in.noisy", 1, s.Horizon, s.ActionDim())
 		g.time = op.Input(g.graph, op.Float32, "in.time", 1, a.times(s), a.TimeDim)
 		g.summary = op.Input(g.graph, op.Float32, "in.summary", 1, a.Dim)
+		tokens := a.contextTokens(s)
+		if a.TextTokens {
+			g.memory.mask = op.Input(g.graph, op.Bool, "in.context_mask", 1, 1, tokens)
+		}
 		for i := range a.Depth {
-			g.memory.keys = append(g.memory.keys, op.Input(g.graph, op.Float32, fmt.Sprintf("in.keys.%d", i), 1, g.contextTokens(), a.Dim))
-			g.memory.values = append(g.memory.values, op.Input(g.graph, op.Float32, fmt.Sprintf("in.values.%d", i), 1, g.contextTokens(), a.Dim))
+			g.memory.keys = append(g.memory.keys, op.Input(g.graph, op.Float32, fmt.Sprintf("in.keys.%d", i), 1, tokens, a.Dim))
+			g.memory.values = append(g.memory.values, op.Input(g.graph, op.Float32, fmt.Sprintf("in.values.%d", i), 1, tokens, a.Dim))
 		}
 		g.out = g.velocity(g.x, g.time, g.summary, nil, g.memory, 1, 1)
 	})
@@ -161,6 +179,13 @@ func (o observation) feeds(b *Batch) []Feed {
 
 // Feeds pairs every input of the training graph with a batch of its size.
 func (t *Training) Feeds(b *Batch) []Feed {
-	o := observation{t.Patches, t.State, t.Tokens, t.TokenMask, t.TokenPool}
-	return append(o.feeds(b), Feed{t.Noisy, b.noisy}, Feed{t.Time, b.time}, Feed{t.Target, b.target}, Feed{t.Weight, b.weight}, Feed{t.Attend, b.attend})
+	o := observation{t.Patches, t.State, t.Tokens, t.TokenMask, t.TokenPool, t.Context}
+	f := append(o.feeds(b), Feed{t.Noisy, b.noisy}, Feed{t.Time, b.time}, Feed{t.Target, b.target}, Feed{t.Weight, b.weight}, Feed{t.Attend, b.attend})
+	if t.Context != nil {
+		f = append(f, Feed{t.Context, b.context})
+	}
+	if t.Dropout != nil {
+		f = append(f, Feed{t.Dropout, b.DropoutKey[:]})
+	}
+	return f
 }

@@ -21,7 +21,7 @@ type Manifest struct {
 
 // Tokenizer identifies the text form.
 type Tokenizer struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // bytes-v1, or byte-pairs-v1 with its table in the file tokenizer.json
 	Hash string `json:"hash"`
 }
 
@@ -42,6 +42,23 @@ type Provenance struct {
 	Split         string   `json:"split"`        // how rows were held out: episodes, tail or none
 	Rows          int      `json:"rows"`         // training rows
 	Prompts       []string `json:"prompts"`      // instructions seen in training, sorted
+
+	Sets   []SetShare `json:"sets,omitempty"`   // of a mixture; train_episodes and val_episodes are then empty
+	Parent *Parent    `json:"parent,omitempty"` // the checkpoint that training began with
+}
+
+// SetShare is one dataset of a mixture.
+type SetShare struct {
+	Name     string `json:"name"`
+	Identity string `json:"identity"`
+	Samples  int    `json:"samples"` // of each epoch
+}
+
+// Parent says what a post-trained policy took over.
+type Parent struct {
+	Checkpoint string `json:"checkpoint"` // identity
+	Step       int    `json:"step"`
+	Statistics string `json:"statistics"` // checkpoint or data: whose normalisation
 }
 
 // File is one weight file beside the manifest.

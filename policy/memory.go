@@ -35,10 +35,10 @@ func checkMemory(s Spec, a Architecture, batch, draws int) error {
 func leastFloats(s Spec, a Architecture) (weights, sample, draw float64) {
 	f := func(n int) float64 { return float64(n) }
 	block := func(dim, mlp, depth int) float64 { return f(depth) * (4 + 2*f(mlp)) * f(dim) * f(dim) }
-	weights = block(a.VisionDim, a.VisionMLP, a.VisionDepth) + block(a.TextDim, 1, a.TextDepth) + block(a.Dim, a.MLP, a.Depth) +
-		f(s.Prompt.MaxTokens)*f(a.TextDim)
+	weights = block(a.VisionDim, 0, a.VisionDepth) + 2*f(a.VisionDepth)*f(a.VisionDim)*f(a.visionHidden()) + block(a.TextDim, 1, a.TextDepth) +
+		block(a.Dim, a.MLP, a.Depth) + (f(s.Prompt.MaxTokens)+f(s.Prompt.Vocabulary))*f(a.TextDim)
 	cols, rows := a.grid(s)
-	cameras, image := f(len(s.Cameras)), f(cols)*f(rows)
+	cameras, image := f(len(s.Cameras)*s.frames()), f(cols)*f(rows)
 	sample = cameras*image*(f(a.patchDim())+f(a.VisionDepth)*(4*f(a.VisionDim)+f(a.VisionHeads)*image)) +
 		f(a.TextDepth)*f(s.Prompt.MaxTokens)*(4*f(a.TextDim)+f(a.TextHeads)*f(s.Prompt.MaxTokens))
 	draw = f(a.Depth) * f(s.Horizon) * (4*f(a.Dim) + f(a.Heads)*f(s.Horizon))

@@ -62,7 +62,7 @@ func TestNormalisationIsInvertible(t *testing.T) {
 
 func TestQuantilesMapToOne(t *testing.T) {
 	s := Spec{Preset: PresetCustom, State: []Input{{Feature: "q", Representation: Absolute, SourceDim: 1}},
-		Action: []Output{{Name: "a", Feature: "q", Representation: Absolute, SourceDim: 1}}, Horizon: 1, Stride: 1, FPS: 10, Prompt: Prompt{8}}
+		Action: []Output{{Name: "a", Feature: "q", Representation: Absolute, SourceDim: 1}}, Horizon: 1, Stride: 1, FPS: 10, Prompt: Prompt{MaxTokens: 8}}
 	e := Episode{Length: 101, Columns: map[string][]float64{"q": make([]float64, 101)}}
 	for i := range 101 {
 		e.Columns["q"][i] = float64((i * 37) % 101)
@@ -81,7 +81,7 @@ func TestFloorsAndClip(t *testing.T) {
 	s := Spec{Preset: PresetCustom, State: []Input{
 		{Feature: "m", Representation: Absolute, SourceDim: 1, Unit: Metre}, {Feature: "r", Representation: Absolute, SourceDim: 1, Unit: Radian},
 		{Feature: "still", Representation: Absolute, SourceDim: 1}},
-		Action: []Output{{Name: "a", Feature: "m", Representation: Absolute, SourceDim: 1, Unit: Metre}}, Horizon: 1, Stride: 1, FPS: 10, Prompt: Prompt{8}}
+		Action: []Output{{Name: "a", Feature: "m", Representation: Absolute, SourceDim: 1, Unit: Metre}}, Horizon: 1, Stride: 1, FPS: 10, Prompt: Prompt{MaxTokens: 8}}
 	e := Episode{Length: 50, Columns: map[string][]float64{"m": make([]float64, 50), "r": make([]float64, 50), "still": make([]float64, 50)}}
 	for i := range 50 {
 		e.Columns["m"][i] = 0.5 + 1e-6*float64(i%2)

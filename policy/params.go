@@ -119,3 +119,36 @@ func layout(s Spec, a Architecture) ([]ParamInfo, error) {
 	}
 	return t.info, nil
 }
+
+// Layout lists the parameters of a network without making them, whether this machine could hold it or not.
+func Layout(s Spec, a Architecture) ([]ParamInfo, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if err := a.Check(s); err != nil {
+		return nil, err
+	}
+	t, err := buildLoss(s, a, 1, 1, false)
+	if err != nil {
+		return nil, err
+	}
+	return t.info, nil
+}
+
+// Hidden says whether the parameter is a matrix between hidden widths, which the Muon optimiser is for: not the first layers of
+// pictures, state, time and actions, nor tables and heads.
+func (p ParamInfo) Hidden() bool {
+	switch p.Name {
+	case "vision.patch.w", "state.in.w", "time.in.w", "action.in.w":
+		return false
+	}
+	return p.Init == InitMatrix && len(p.Shape) == 2
+}
+
+// Index is the place of a parameter, -1 when there is none of that name.
+func (p *Params) Index(name string) int {
+	if i, ok := p.at[name]; ok {
+		return i
+	}
+	return -1
+}

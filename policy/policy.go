@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pinch-robotics/pinch/internal/imaging"
+	"github.com/pinch-robotics/pinch/policy/engine"
 )
 
 // Noise says which noise the sampler starts from.
@@ -32,7 +33,21 @@ type Options struct {
 	RawWeights bool   // use the last weights instead of their running average
 	BlankImage bool   // show mid grey instead of the cameras: the baseline that must do worse
 	Threads    int    // of the engine; default one per processor
+	// Engine chooses where the network runs; the zero value is the processor. Its Threads is taken from above.
+	Engine engine.Options
+	Words  Words  // the tokenizer, for New; Load takes the checkpoint's
+	Answer Answer // form of the poses in an answer; default body deltas
 }
+
+// Answer is the form of the poses in the rows of an answer.
+type Answer string
+
+// The forms.
+const (
+	AnswerSteps    Answer = "body_deltas"    // motion from the step before, in the body: UMI Arena
+	AnswerChunk    Answer = "chunk_poses"    // pose seen from the observation
+	AnswerAbsolute Answer = "absolute_poses" // pose in the dataset's frame; needs the present pose in the observation
+)
 
 // Observation is what a policy sees at one moment, keyed by the feature names of its Spec. For the umi preset these are
 // the five UMI Arena keys, the prompt apart.
@@ -40,6 +55,12 @@ type Observation struct {
 	Images map[string]imaging.RGB // camera images of any size; the Spec's geometry is applied here
 	Values map[string][]float64   // metres, radians; poses x y z qx qy qz qw
 	Prompt string
+	// Past holds earlier moments, the newest first, for policies that see several frames: Past[f-1] is -Spec.FrameRow(f) rows old. Where it is
+	// shorter the oldest moment stands for those before it, as in training at the start of an episode.
+	Past []Observation
+	// Prefix holds first steps that the robot will make whatever the answer is, ActionDim numbers each as Spec.EncodeTargets writes them
+	// (see Spec.PrefixOfSteps); at most the architecture's max_prefix.
+	Prefix []float64
 }
 
 // Chunk is a policy's answer: Steps rows of Dim numbers at RateHz. Row k is due (k+1)/RateHz after the observation for the
@@ -79,6 +100,9 @@ func Load(dir string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Words, err = m.ReadWords(dir); err != nil {
+		return nil, err
+	}
 	p, err := New(m, params, o)
 	if err != nil {
 		return nil, fmt.Errorf("load checkpoint %s: %w", filepath.Clean(dir), err)
@@ -97,12 +121,27 @@ func New(m Manifest, params *Params, o Options) (*Policy, error) {
 	if o.Threads <= 0 {
 		o.Threads = runtime.NumCPU()
 	}
-	s, err := newSampler(m.Spec, m.Architecture, params, o.Threads)
+	if o.Words == nil {
+		o.Words = Bytes{}
+	}
+	switch o.Answer {
+	case "":
+		o.Answer = AnswerSteps
+	case AnswerSteps, AnswerChunk, AnswerAbsolute:
+	default:
+		return nil, fmt.Errorf("answer %q: want %s, %s or %s", o.Answer, AnswerSteps, AnswerChunk, AnswerAbsolute)
+	}
+	o.Engine.Threads = o.Threads
+	eng, err := engine.Open(o.Engine)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSampler(m.Spec, m.Architecture, o.Words, params, eng)
 	if err != nil {
 		return nil, err
 	}
 	p := &Policy{manifest: m, options: o, sampler: s}
-	if _, err := p.sample(make([]float32, m.Spec.StateDim()), 1); err != nil {
+	if _, err := p.sample(1); err != nil {
 		return nil, fmt.Errorf("first run: %w", err)
 	}
 	return p, nil
@@ -138,7 +177,7 @@ func (p *Policy) Infer(o Observation) (Chunk, error) {
 		}
 		return c, nil
 	}
-	rows, err := s.StepDeltas(raw)
+	rows, err := p.answer(raw, o)
 	if err != nil {
 		return Chunk{}, fmt.Errorf("infer: %w", err)
 	}
@@ -150,58 +189,108 @@ func (p *Policy) Infer(o Observation) (Chunk, error) {
 	return c, nil
 }
 
-// InferChunk is Infer in the network's own form: Horizon*ActionDim numbers as Spec.EncodeTargets writes them, not normalised, with the
-// sampler's noise taken out of the poses.
+// answer writes a chunk in chunk form as rows of the form that was asked for.
+func (p *Policy) answer(chunk []float64, o Observation) ([][]float64, error) {
+	switch p.options.Answer {
+	case AnswerChunk:
+		return p.manifest.Spec.ChunkPoses(chunk)
+	case AnswerAbsolute:
+		return p.manifest.Spec.AbsolutePoses(chunk, o.Values)
+	}
+	return p.manifest.Spec.StepDeltas(chunk)
+}
+
+// InferChunk is Infer in chunk form (see Spec.ChunkForm): Horizon*ActionDim numbers, not normalised, with the sampler's noise taken out of
+// the poses.
 func (p *Policy) InferChunk(o Observation) ([]float64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	out, err := p.inferChunk(o)
+	if err != nil {
+		return nil, fmt.Errorf("infer: %w", err)
+	}
+	return out, nil
+}
+
+func (p *Policy) inferChunk(o Observation) ([]float64, error) {
 	s := p.manifest.Spec
-	state := make([]float64, s.StateDim())
-	if err := s.EncodeStateValues(state, o.Values); err != nil {
-		return nil, fmt.Errorf("infer: %w", err)
-	}
-	if err := s.checkKnown(o); err != nil {
-		return nil, fmt.Errorf("infer: %w", err)
-	}
-	for i, c := range s.Cameras {
-		img, ok := o.Images[c.Feature]
-		if !ok {
-			return nil, fmt.Errorf("infer: observation lacks image %q", c.Feature)
+	for f := range s.frames() {
+		moment := o
+		if f > 0 && len(o.Past) > 0 {
+			moment = o.Past[min(f, len(o.Past))-1]
 		}
-		small, err := c.Geometry.Apply(img)
-		if err != nil {
-			return nil, fmt.Errorf("infer: image %q: %w", c.Feature, err)
-		}
-		if err := p.sampler.batch.SetImage(0, i, small.Pix); err != nil {
-			return nil, fmt.Errorf("infer: %w", err)
+		if err := p.see(moment, f); err != nil {
+			return nil, err
 		}
 	}
 	if p.options.BlankImage {
 		p.sampler.batch.BlankImages(0)
 	}
 	if err := p.sampler.batch.SetPrompt(0, o.Prompt); err != nil {
-		return nil, fmt.Errorf("infer: %w", err)
+		return nil, err
 	}
-	normal := make([]float32, len(state))
-	p.manifest.Normalisation.NormalizeState(normal, state, nil)
+	if err := p.commit(o.Prefix); err != nil {
+		return nil, err
+	}
 	call := uint64(0)
 	if p.options.Noise == NoiseFresh {
 		p.calls++
 		call = p.calls
 	}
-	x, err := p.sample(normal, call)
+	x, err := p.sample(call)
 	if err != nil {
-		return nil, fmt.Errorf("infer: %w", err)
+		return nil, err
 	}
 	out := make([]float64, len(x))
 	p.manifest.Normalisation.UnnormalizeAction(out, x)
+	copy(out, o.Prefix)
 	if err := checkFinite(out); err != nil {
-		return nil, fmt.Errorf("infer: %w", err)
+		return nil, err
 	}
-	if err := s.smoothChunk(out); err != nil {
-		return nil, fmt.Errorf("infer: %w", err)
+	if out, err = s.ChunkForm(out, o.Values); err != nil {
+		return nil, err
 	}
-	return out, nil
+	return out, s.smoothChunk(out)
+}
+
+// see shows the sampler one moment: f is 0 for the present one.
+func (p *Policy) see(o Observation, f int) error {
+	s, b := p.manifest.Spec, p.sampler.batch
+	state := make([]float64, s.StateDim())
+	if err := s.EncodeStateValues(state, o.Values); err != nil {
+		return err
+	}
+	if err := s.checkKnown(o); err != nil {
+		return err
+	}
+	for i, c := range s.Cameras {
+		img, ok := o.Images[c.Feature]
+		if !ok {
+			return fmt.Errorf("observation lacks image %q", c.Feature)
+		}
+		small, err := c.Geometry.Apply(img)
+		if err != nil {
+			return fmt.Errorf("image %q: %w", c.Feature, err)
+		}
+		if err := b.SetFrame(0, i, f, small.Pix); err != nil {
+			return err
+		}
+	}
+	p.manifest.Normalisation.NormalizeState(b.StateFrame(0, f), state, nil)
+	return nil
+}
+
+// commit gives the sampler the steps that are already decided, normalised.
+func (p *Policy) commit(prefix []float64) error {
+	s, most := p.manifest.Spec, p.manifest.Architecture.MaxPrefix
+	if len(prefix)%s.ActionDim() != 0 || len(prefix)/s.ActionDim() > most {
+		return fmt.Errorf("prefix of %d numbers: the policy was trained with at most %d committed steps of %d", len(prefix), most, s.ActionDim())
+	}
+	chunk, normal := make([]float64, s.Horizon*s.ActionDim()), make([]float32, s.Horizon*s.ActionDim())
+	copy(chunk, prefix)
+	p.manifest.Normalisation.NormalizeAction(normal, chunk, nil)
+	p.sampler.prefix = append(p.sampler.prefix[:0], normal[:len(prefix)]...)
+	return nil
 }
 
 // checkKnown refuses images that the Spec does not read.
@@ -226,9 +315,8 @@ func (s Spec) cameraNames() []string {
 	return names
 }
 
-// sample integrates one chunk from noise. The caller holds mu or is the constructor.
-func (p *Policy) sample(state []float32, call uint64) ([]float32, error) {
-	copy(p.sampler.batch.State(0), state)
+// sample integrates one chunk from noise for the observation in the sampler's batch. The caller holds mu or is the constructor.
+func (p *Policy) sample(call uint64) ([]float32, error) {
 	if p.options.Noise == NoiseNone {
 		return p.sampler.run(nil)
 	}

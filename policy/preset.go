@@ -17,8 +17,8 @@ const (
 	HandsPose   = feature.HandToHand
 	JointStates = feature.JointStates
 
-	leftHandPose  = feature.LeftHand
-	rightHandPose = feature.RightHand
+	LeftHandPose  = feature.LeftHand // recorded poses that the actions are made of
+	RightHandPose = feature.RightHand
 )
 
 // Names of the Spec presets.
@@ -53,6 +53,9 @@ type PresetOptions struct {
 	Horizon   int          // steps; default 16
 	Stride    int          // rows between steps; default fps/10 for umi (10 Hz steps), 1 for joint
 	MaxTokens int          // default 64
+
+	Form                ActionForm // of poses; default chunk
+	Frames, FrameStride int        // moments of an observation and rows between them; default 1
 }
 
 func (o PresetOptions) filled(stride int) PresetOptions {
@@ -81,6 +84,20 @@ func (o PresetOptions) camera(feature string) Camera {
 // Preset makes the Spec called name for a dataset of the given features and row rate. PresetAuto takes umi when the
 // dataset has its features and joint otherwise. The error lists what the dataset lacks and has.
 func Preset(name string, features []Feature, fps int, o PresetOptions) (Spec, error) {
+	s, err := preset(name, features, fps, o)
+	if err != nil {
+		return Spec{}, err
+	}
+	if o.Frames > 1 {
+		s.Frames, s.FrameStride = o.Frames, max(o.FrameStride, 1)
+	}
+	if s, err = s.WithForm(o.Form); err != nil {
+		return Spec{}, err
+	}
+	return s, s.Check()
+}
+
+func preset(name string, features []Feature, fps int, o PresetOptions) (Spec, error) {
 	switch name {
 	case PresetUMI:
 		return umi(features, fps, o)
@@ -111,8 +128,8 @@ func umi(features []Feature, fps int, o PresetOptions) (Spec, error) {
 			{Feature: JointStates, Representation: Absolute, SourceDim: 2, Unit: Radian},
 		},
 		Action: []Output{
-			{Name: "left", Feature: leftHandPose, Representation: ChunkPoseRot6D, SourceDim: poseDim, Unit: Metre},
-			{Name: "right", Feature: rightHandPose, Representation: ChunkPoseRot6D, SourceDim: poseDim, Unit: Metre},
+			{Name: "left", Feature: LeftHandPose, Representation: ChunkPoseRot6D, SourceDim: poseDim, Unit: Metre},
+			{Name: "right", Feature: RightHandPose, Representation: ChunkPoseRot6D, SourceDim: poseDim, Unit: Metre},
 			{Name: "gripper", Feature: JointStates, Representation: Absolute, SourceDim: 2, Unit: Radian},
 		},
 		Horizon: o.Horizon, Stride: o.Stride, First: o.Stride, FPS: fps,

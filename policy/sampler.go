@@ -4,34 +4,45 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/pinch-robotics/pinch/policy/engine/cpu"
+	"github.com/pinch-robotics/pinch/policy/engine"
+	"github.com/pinch-robotics/pinch/policy/engine/xla"
 	"github.com/pinch-robotics/pinch/policy/op"
 )
 
 // sampler draws chunks for one observation at a time with two compiled programs: the encoder runs once, the step once per
 // Euler step on the encoder's keys and values.
+//
+// On XLA's devices both are one program, flow, whose loop over the Euler steps stays on the device.
 type sampler struct {
 	batch   *Batch // room for the observation of one sample
 	encoder *encoderGraph
-	encode  *cpu.Program
+	encode  engine.Program
 	step    *stepGraph
-	move    *cpu.Program
+	move    engine.Program
+	flow    engine.Program // nil on the processor; then encode and move are nil
 	x, time []float32
+	prefix  []float32 // committed first steps of the next run, normalised; empty without
 }
 
-func newSampler(s Spec, a Architecture, params *Params, threads int) (*sampler, error) {
+func newSampler(s Spec, a Architecture, words Words, params *Params, eng *engine.Engine) (*sampler, error) {
 	r := &sampler{batch: NewBatch(s, a, 1, 1)}
+	r.batch.SetWords(words)
 	var err error
 	if r.encoder, err = buildEncoder(s, a); err != nil {
 		return nil, err
 	}
-	if r.encode, err = cpu.Compile(r.encoder.graph, r.encoder.outputs(), cpu.Options{Threads: threads}); err != nil {
-		return nil, fmt.Errorf("compile encoder: %w", err)
-	}
 	if r.step, err = buildStep(s, a); err != nil {
 		return nil, err
 	}
-	if r.move, err = cpu.Compile(r.step.graph, []*op.Node{r.step.out}, cpu.Options{Threads: threads}); err != nil {
+	r.x = make([]float32, s.Horizon*s.ActionDim())
+	r.time = make([]float32, a.times(s)*a.TimeDim)
+	if eng.Client() != nil {
+		return r, r.compileFlow(params, eng)
+	}
+	if r.encode, err = eng.Compile(r.encoder.graph, r.encoder.outputs()); err != nil {
+		return nil, fmt.Errorf("compile encoder: %w", err)
+	}
+	if r.move, err = eng.Compile(r.step.graph, []*op.Node{r.step.out}); err != nil {
 		return nil, fmt.Errorf("compile sampling step: %w", err)
 	}
 	if err := bind(r.encode, r.encoder.network, params); err != nil {
@@ -40,13 +51,33 @@ func newSampler(s Spec, a Architecture, params *Params, threads int) (*sampler, 
 	if err := bind(r.move, r.step.network, params); err != nil {
 		return nil, err
 	}
-	r.x = make([]float32, s.Horizon*s.ActionDim())
-	r.time = make([]float32, a.times(s)*a.TimeDim)
 	return r, r.batch.SetPrompt(0, "")
 }
 
+// compileFlow compiles the sampler as one program of the device.
+func (r *sampler) compileFlow(params *Params, eng *engine.Engine) error {
+	steps := r.step.arch.SampleSteps
+	f := xla.Flow{Encoded: r.encoder.outputs(), X: r.step.x, Time: r.step.time, Velocity: r.step.out}
+	f.Inputs = append(append(append(f.Inputs, r.step.summary), r.step.memory.keys...), r.step.memory.values...)
+	for k := range steps {
+		r.features(1 - float64(k)/float64(steps))
+		f.Times = append(f.Times, append([]float32(nil), r.time...))
+	}
+	p, err := eng.Client().CompileFlow(f, eng.XLA(false))
+	if err != nil {
+		return fmt.Errorf("compile sampler: %w", err)
+	}
+	r.flow = p
+	for _, n := range []*network{r.encoder.network, r.step.network} {
+		if err := bind(p, n, params); err != nil {
+			return err
+		}
+	}
+	return r.batch.SetPrompt(0, "")
+}
+
 // bind makes the parameters the storage of the graph's parameter nodes.
-func bind(p *cpu.Program, n *network, params *Params) error {
+func bind(p engine.Program, n *network, params *Params) error {
 	for _, info := range n.info {
 		view := params.View(info.Name)
 		if view == nil {
@@ -62,10 +93,17 @@ func bind(p *cpu.Program, n *network, params *Params) error {
 // run samples a normalised chunk for the observation in r.batch. The result is valid until the next run.
 func (r *sampler) run(rng *rand.Rand) ([]float32, error) {
 	b := r.batch
+	encode := r.encode
+	if r.flow != nil {
+		encode = r.flow
+	}
 	for _, f := range r.encoder.in.feeds(b) {
-		if err := r.encode.Set(f.Node, f.Value); err != nil {
+		if err := encode.Set(f.Node, f.Value); err != nil {
 			return nil, err
 		}
+	}
+	if r.flow != nil {
+		return r.runFlow(rng)
 	}
 	if err := r.encode.Run(); err != nil {
 		return nil, fmt.Errorf("encode observation: %w", err)
@@ -81,20 +119,59 @@ func (r *sampler) run(rng *rand.Rand) ([]float32, error) {
 			return nil, err
 		}
 	}
+	if mask := r.step.memory.mask; mask != nil {
+		if err := r.move.Set(mask, b.context); err != nil {
+			return nil, err
+		}
+	}
 	r.start(rng)
+	copy(r.x, r.prefix)
 	return r.x, integrate(r.x, r.step.arch.SampleSteps, r.velocity)
+}
+
+// runFlow runs the one program of a device, whose observation has been set.
+func (r *sampler) runFlow(rng *rand.Rand) ([]float32, error) {
+	if len(r.prefix) > 0 {
+		return nil, fmt.Errorf("sample: committed steps are not supported on this engine; use engine=cpu or send no prefix")
+	}
+	if mask := r.step.memory.mask; mask != nil {
+		if err := r.flow.Set(mask, r.batch.context); err != nil {
+			return nil, err
+		}
+	}
+	r.start(rng)
+	if err := r.flow.Set(r.step.x, r.x); err != nil {
+		return nil, err
+	}
+	if err := r.flow.Run(); err != nil {
+		return nil, fmt.Errorf("sample: %w", err)
+	}
+	return r.flow.Read(r.step.out)
 }
 
 // pass copies an output of the encoder to an input of the step.
 func (r *sampler) pass(from, to *op.Node) error {
-	return r.move.Set(to, r.encode.Float32(from))
+	v, err := r.encode.Read(from)
+	if err != nil {
+		return err
+	}
+	return r.move.Set(to, v)
 }
 
-func (r *sampler) velocity(dst, x []float32, t float64) error {
+// features writes the features of flow time t, which all steps of the chunk share.
+func (r *sampler) features(t float64) {
 	dim := r.step.arch.TimeDim
 	TimeFeatures(r.time[:dim], t)
 	for k := dim; k < len(r.time); k += dim {
 		copy(r.time[k:], r.time[:dim])
+	}
+}
+
+func (r *sampler) velocity(dst, x []float32, t float64) error {
+	r.features(t)
+	committed := len(r.prefix) / r.step.spec.ActionDim() // clean, at flow time 0, and not moved
+	for k := range committed {
+		TimeFeatures(r.time[k*r.step.arch.TimeDim:][:r.step.arch.TimeDim], 0)
 	}
 	if err := r.move.Set(r.step.x, x); err != nil {
 		return err
@@ -105,8 +182,10 @@ func (r *sampler) velocity(dst, x []float32, t float64) error {
 	if err := r.move.Run(); err != nil {
 		return fmt.Errorf("sampling step at t = %.3f: %w", t, err)
 	}
-	copy(dst, r.move.Float32(r.step.out))
-	return nil
+	v, err := r.move.Read(r.step.out)
+	copy(dst, v)
+	clear(dst[:len(r.prefix)])
+	return err
 }
 
 // start fills x with noise, or with its middle without a generator.

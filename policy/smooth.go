@@ -16,7 +16,7 @@ const (
 	pathDegree = 5
 )
 
-// smoothChunk takes the sampler's noise out of the pose outputs of a chunk (Horizon*ActionDim numbers, not normalised), in place. Each step of
+// smoothChunk takes the sampler's noise out of the pose outputs of a chunk (Horizon*ActionDim numbers in chunk form, not normalised), in place. Each step of
 // a chunk is sampled with an error of its own, a few degrees and millimetres, which arms would follow as a tremble of tens of degrees per
 // second. What the demonstrations hold is smooth, so position and rotation vector of each hand, relative to the pose at the observation,
 // are replaced by their least-squares polynomials in time through zero at the observation. Other outputs stay.
@@ -24,7 +24,7 @@ func (s Spec) smoothChunk(chunk []float64) error {
 	turn, path := smoother(s.Horizon, turnDegree), smoother(s.Horizon, pathDegree)
 	col := 0
 	for _, o := range s.Action {
-		if o.Representation == ChunkPoseRot6D {
+		if o.Pose() {
 			at := func(k int) []float64 { return chunk[k*s.ActionDim()+col:][:rot6dPoseDim] }
 			pos, rot := mat.NewDense(s.Horizon, 3, nil), mat.NewDense(s.Horizon, 3, nil)
 			for k := range s.Horizon {

@@ -17,11 +17,14 @@ type Representation string
 const (
 	// Absolute takes the numbers as stored.
 	Absolute Representation = "absolute"
-	// PoseRot6D is for state: a pose x y z qx qy qz qw becomes x y z and the first two rows of its rotation matrix (9 numbers).
+	// PoseRot6D takes a pose x y z qx qy qz qw as x y z and the first two rows of its rotation matrix (9 numbers), in the frame it is stored in.
 	PoseRot6D Representation = "pose_rot6d"
 	// ChunkPoseRot6D is for actions: the pose of a later row, seen from the pose of the same feature at the observation
 	// (inverse(T[t]) T[row]; reference body at the observation), as x y z and the first two rows of its rotation matrix.
 	ChunkPoseRot6D Representation = "chunk_pose_rot6d"
+	// StepPoseRot6D is for actions: the pose of a step seen from the pose of the step before it (reference body previous, timing next); step 0
+	// is seen from the observation.
+	StepPoseRot6D Representation = "step_pose_rot6d"
 	// DeltaToState is for actions: the numbers minus those of StateFeature at the observation.
 	DeltaToState Representation = "delta_to_state"
 )
@@ -72,12 +75,30 @@ type Spec struct {
 	First   int      `json:"first" yaml:"first"`     // dataset rows from the observation to step 0
 	FPS     int      `json:"fps" yaml:"fps"`         // dataset rows per second
 	Prompt  Prompt   `json:"prompt" yaml:"prompt"`
+
+	Frames      int `json:"frames,omitempty" yaml:"frames"`             // moments an observation shows, the present one first; 0 is 1
+	FrameStride int `json:"frame_stride,omitempty" yaml:"frame_stride"` // dataset rows between them
 }
 
 // Prompt declares the instruction input.
 type Prompt struct {
-	MaxTokens int `json:"max_tokens" yaml:"max_tokens"` // bytes plus the begin token; longer prompts are an error
+	MaxTokens  int `json:"max_tokens" yaml:"max_tokens"`           // with the begin token; longer prompts are an error
+	Vocabulary int `json:"vocabulary,omitempty" yaml:"vocabulary"` // tokens that the network knows; 0: the bytes
 }
+
+// vocabulary is the number of rows of the token table.
+func (p Prompt) vocabulary() int {
+	if p.Vocabulary > 0 {
+		return p.Vocabulary
+	}
+	return VocabSize
+}
+
+// frames is the number of moments an observation shows.
+func (s Spec) frames() int { return max(s.Frames, 1) }
+
+// FrameRow is the dataset row of moment f of an observation, counted from its own row: 0, -FrameStride, ...
+func (s Spec) FrameRow(f int) int { return -f * s.FrameStride }
 
 // poseDim is the length of a pose column, rot6dPoseDim of its form in the network.
 const (
@@ -95,10 +116,15 @@ func (in Input) Dim() int {
 
 // Dim is the number of columns of an action row that the feature becomes.
 func (out Output) Dim() int {
-	if out.Representation == ChunkPoseRot6D {
+	if out.Pose() {
 		return rot6dPoseDim
 	}
 	return out.SourceDim
+}
+
+// Pose tells whether the output is the pose of something, in any of the three forms.
+func (out Output) Pose() bool {
+	return out.Representation == ChunkPoseRot6D || out.Representation == StepPoseRot6D || out.Representation == PoseRot6D
 }
 
 // StateDim is the length of the state vector.
@@ -166,6 +192,10 @@ func (s Spec) Check() error {
 		return fmt.Errorf("policy spec: no cameras and no state: nothing to observe")
 	case len(s.Action) == 0:
 		return fmt.Errorf("policy spec: no action features")
+	case s.Frames < 0 || s.FrameStride < 0 || s.Frames > 1 && s.FrameStride < 1:
+		return fmt.Errorf("policy spec: frames is %d with frame_stride %d, want frames of at least 1 and a stride of at least 1", s.Frames, s.FrameStride)
+	case s.Prompt.Vocabulary != 0 && s.Prompt.Vocabulary < VocabSize:
+		return fmt.Errorf("policy spec: prompt.vocabulary is %d, want at least the %d bytes and marks", s.Prompt.Vocabulary, VocabSize)
 	case s.Prompt.MaxTokens < 2:
 		return fmt.Errorf("policy spec: prompt.max_tokens is %d, want at least 2", s.Prompt.MaxTokens)
 	}
@@ -211,7 +241,7 @@ func (in Input) check() error {
 func (out Output) check() error {
 	switch out.Representation {
 	case Absolute:
-	case ChunkPoseRot6D:
+	case ChunkPoseRot6D, StepPoseRot6D, PoseRot6D:
 		if out.SourceDim != poseDim {
 			return fmt.Errorf("a pose has %d numbers, not %d", poseDim, out.SourceDim)
 		}
@@ -220,7 +250,7 @@ func (out Output) check() error {
 			return fmt.Errorf("representation %q needs state_feature", DeltaToState)
 		}
 	default:
-		return fmt.Errorf("representation %q: want %q, %q or %q", out.Representation, Absolute, ChunkPoseRot6D, DeltaToState)
+		return fmt.Errorf("representation %q: want %q, %q, %q, %q or %q", out.Representation, Absolute, ChunkPoseRot6D, StepPoseRot6D, PoseRot6D, DeltaToState)
 	}
 	if out.SourceDim < 1 {
 		return fmt.Errorf("source_dim is %d", out.SourceDim)

@@ -17,8 +17,8 @@ var umiFeatures = []Feature{
 	{Name: RightImage, DType: "video", Shape: []int{480, 640, 3}},
 	{Name: "observation.image.center", DType: "video", Shape: []int{480, 640, 3}},
 	{Name: HandsPose, DType: "float64", Shape: []int{7}},
-	{Name: leftHandPose, DType: "float64", Shape: []int{7}},
-	{Name: rightHandPose, DType: "float64", Shape: []int{7}},
+	{Name: LeftHandPose, DType: "float64", Shape: []int{7}},
+	{Name: RightHandPose, DType: "float64", Shape: []int{7}},
 	{Name: JointStates, DType: "float64", Shape: []int{2}},
 	{Name: "timestamp", DType: "float32", Shape: []int{1}},
 }
@@ -88,7 +88,7 @@ func TestSpecSurvivesJSON(t *testing.T) {
 	for _, s := range []Spec{
 		mustPreset(t, PresetUMI, umiFeatures, 30, PresetOptions{}),
 		{Preset: PresetCustom, State: []Input{{Feature: "s", Representation: Absolute, SourceDim: 2}},
-			Action: []Output{{Name: "a", Feature: "s", Representation: DeltaToState, SourceDim: 2, StateFeature: "s", Unit: Radian}}, Horizon: 2, Stride: 1, FPS: 10, Prompt: Prompt{8}},
+			Action: []Output{{Name: "a", Feature: "s", Representation: DeltaToState, SourceDim: 2, StateFeature: "s", Unit: Radian}}, Horizon: 2, Stride: 1, FPS: 10, Prompt: Prompt{MaxTokens: 8}},
 	} {
 		text, err := json.Marshal(s.canonical())
 		if err != nil {

@@ -39,6 +39,27 @@ type Episode struct {
 	Columns map[string][]float64
 }
 
+// Rows gives numbers of rows around an observation; row 0 is the observation's own.
+type Rows interface {
+	// At gives the dim numbers of a feature at a row. inside is false where the row lies outside the episode.
+	At(feature string, dim, row int) (numbers []float64, inside bool, err error)
+}
+
+// around is an episode seen from one of its rows.
+type around struct {
+	Episode
+	t int
+}
+
+// At implements Rows.
+func (a around) At(feature string, dim, row int) ([]float64, bool, error) {
+	if at := a.t + row; at < 0 || at >= a.Length {
+		return nil, false, nil
+	}
+	v, err := a.row(feature, dim, a.t+row)
+	return v, true, err
+}
+
 // row gives the dim numbers of one row of a feature.
 func (e Episode) row(feature string, dim, t int) ([]float64, error) {
 	col, ok := e.Columns[feature]
@@ -102,20 +123,33 @@ func (s Spec) encodeState(dst []float64, row func(Input) ([]float64, error)) err
 // EncodeTargets writes the chunk after row t of an episode to dst (Horizon*ActionDim numbers, not normalised) and says in
 // valid (Horizon) which steps lie inside the episode. Steps beyond its end are left zero and invalid: they are never trained on.
 func (s Spec) EncodeTargets(dst []float64, valid []bool, e Episode, t int) error {
+	return s.EncodeTargetRows(dst, valid, around{e, t})
+}
+
+// EncodeTargetRows is EncodeTargets for rows from anywhere.
+func (s Spec) EncodeTargetRows(dst []float64, valid []bool, rows Rows) error {
 	if len(dst) != s.Horizon*s.ActionDim() || len(valid) != s.Horizon {
 		return fmt.Errorf("chunk has room for %d numbers and %d steps, want %d and %d", len(dst), len(valid), s.Horizon*s.ActionDim(), s.Horizon)
 	}
 	clear(dst)
 	for k := range s.Horizon {
-		at := t + s.Row(k)
-		valid[k] = at < e.Length
-		if !valid[k] {
-			continue
+		row, before := dst[k*s.ActionDim():(k+1)*s.ActionDim()], 0
+		if k > 0 {
+			before = s.Row(k - 1)
 		}
-		row := dst[k*s.ActionDim() : (k+1)*s.ActionDim()]
-		for _, out := range s.Action {
-			if err := out.encode(row, e, t, at); err != nil {
-				return fmt.Errorf("action %q, row %d: %w", out.Name, at, err)
+		for i, out := range s.Action {
+			v, inside, err := rows.At(out.Feature, out.SourceDim, s.Row(k))
+			if err != nil {
+				return fmt.Errorf("action %q, %d rows after the observation: %w", out.Name, s.Row(k), err)
+			}
+			if i == 0 {
+				valid[k] = inside
+			}
+			if !inside {
+				break
+			}
+			if err := out.encode(row, v, rows, before); err != nil {
+				return fmt.Errorf("action %q, %d rows after the observation: %w", out.Name, s.Row(k), err)
 			}
 			row = row[out.Dim():]
 		}
@@ -123,15 +157,46 @@ func (s Spec) EncodeTargets(dst []float64, valid []bool, e Episode, t int) error
 	return nil
 }
 
-// encode writes the output's numbers of row at, seen from the observation in row t.
-func (out Output) encode(dst []float64, e Episode, t, at int) error {
-	v, err := e.row(out.Feature, out.SourceDim, at)
-	if err != nil {
-		return err
+// EncodeStateRows is EncodeState for moment f of an observation (see Spec.FrameRow), from rows from anywhere. Before an episode's
+// start its first row stands.
+func (s Spec) EncodeStateRows(dst []float64, rows Rows, f int) error {
+	return s.encodeState(dst, func(in Input) ([]float64, error) {
+		for row := s.FrameRow(f); ; row++ {
+			if v, inside, err := rows.At(in.Feature, in.SourceDim, row); err != nil || inside {
+				return v, err
+			}
+			if row >= 0 {
+				return nil, fmt.Errorf("%q has no row at the observation", in.Feature)
+			}
+		}
+	})
+}
+
+// here gives the numbers of a feature at a row that must lie in the episode.
+func here(rows Rows, feature string, dim, row int) ([]float64, error) {
+	v, inside, err := rows.At(feature, dim, row)
+	if err == nil && !inside {
+		err = fmt.Errorf("row %d of %q lies outside the episode", row, feature)
+	}
+	return v, err
+}
+
+// encode writes the output's numbers v, seen from the observation or from the row of the step before.
+func (out Output) encode(dst, v []float64, rows Rows, before int) error {
+	t := 0
+	if out.Representation == StepPoseRot6D {
+		t = before
 	}
 	switch out.Representation {
-	case ChunkPoseRot6D:
-		from, err := e.row(out.Feature, out.SourceDim, t)
+	case PoseRot6D:
+		p, err := poseOf(v)
+		if err != nil {
+			return err
+		}
+		putPose(dst, p)
+		return nil
+	case ChunkPoseRot6D, StepPoseRot6D:
+		from, err := here(rows, out.Feature, out.SourceDim, t)
 		if err != nil {
 			return err
 		}
@@ -146,7 +211,7 @@ func (out Output) encode(dst []float64, e Episode, t, at int) error {
 		putPose(dst, originFromNow.Inv().Mul(originFromThen))
 		return nil
 	case DeltaToState:
-		base, err := e.row(out.StateFeature, out.SourceDim, t)
+		base, err := here(rows, out.StateFeature, out.SourceDim, 0)
 		if err != nil {
 			return err
 		}
@@ -166,8 +231,8 @@ func (s Spec) DecodeAbsolute(chunk []float64, values map[string][]float64) ([]fl
 	col := 0
 	for _, o := range s.Action {
 		switch o.Representation {
-		case ChunkPoseRot6D:
-			return nil, fmt.Errorf("action %q is a pose seen from the observation and has no absolute numbers", o.Name)
+		case ChunkPoseRot6D, StepPoseRot6D, PoseRot6D:
+			return nil, fmt.Errorf("action %q is a pose; its rows are those of StepDeltas, ChunkPoses or AbsolutePoses", o.Name)
 		case DeltaToState:
 			base, ok := values[o.StateFeature]
 			if !ok || len(base) != o.SourceDim {
@@ -184,40 +249,16 @@ func (s Spec) DecodeAbsolute(chunk []float64, values map[string][]float64) ([]fl
 	return out, nil
 }
 
-// StepDeltas turns a chunk (Horizon*ActionDim numbers, not normalised) into the rows that a server sends: for each pose output
+// StepDeltas turns a chunk in chunk form (see ChunkForm; Horizon*ActionDim numbers, not normalised) into the rows that a server sends: for each pose output
 // seven numbers, the body motion from the step before (step -1 is the pose at the observation; reference body, timing next),
 // then the columns of all other outputs. For the umi preset these are UMI Arena's 16 columns. Rotations are made orthonormal.
 func (s Spec) StepDeltas(chunk []float64) ([][]float64, error) {
 	if len(chunk) != s.Horizon*s.ActionDim() {
 		return nil, fmt.Errorf("chunk has %d numbers, want %d steps of %d", len(chunk), s.Horizon, s.ActionDim())
 	}
-	rows := make([][]float64, s.Horizon)
-	col := 0
-	for _, o := range s.Action {
-		if o.Representation == ChunkPoseRot6D {
-			before := frames.Identity
-			for k := range rows {
-				now, err := poseFromNetwork(chunk[k*s.ActionDim()+col:][:rot6dPoseDim])
-				if err != nil {
-					return nil, fmt.Errorf("action %q, step %d: %w", o.Name, k, err)
-				}
-				d := frames.Between(before, now, frames.BodyPrevious, frames.Next).ArrayXYZXYZW()
-				rows[k] = append(rows[k], d[:]...)
-				before = now
-			}
-		}
-		col += o.Dim()
-	}
-	col = 0
-	for _, o := range s.Action {
-		if o.Representation != ChunkPoseRot6D {
-			for k := range rows {
-				rows[k] = append(rows[k], chunk[k*s.ActionDim()+col:][:o.Dim()]...)
-			}
-		}
-		col += o.Dim()
-	}
-	return rows, nil
+	return s.rows(chunk, func(_ Output, before, now frames.Pose) (frames.Pose, error) {
+		return motion(before, now), nil
+	})
 }
 
 func poseOf(v []float64) (frames.Pose, error) { return frames.PoseFromXYZXYZW([7]float64(v)) }
@@ -243,14 +284,14 @@ func poseFromNetwork(v []float64) (frames.Pose, error) {
 	return p, nil
 }
 
-// HoldChunk is the chunk that stays as at the observation, in the network's own form: the hands where they are, and absolute
+// HoldChunk is the chunk that stays as at the observation, in chunk form: the hands where they are, and absolute
 // outputs at the value of a state input of the same length (the same feature if there is one, else the only one). ok is
 // false when there is no such input.
 func (s Spec) HoldChunk(values map[string][]float64) (chunk []float64, ok bool) {
 	row := make([]float64, 0, s.ActionDim())
 	for _, o := range s.Action {
 		switch o.Representation {
-		case ChunkPoseRot6D:
+		case ChunkPoseRot6D, StepPoseRot6D, PoseRot6D:
 			pose := make([]float64, rot6dPoseDim)
 			putPose(pose, frames.Identity)
 			row = append(row, pose...)
@@ -280,3 +321,6 @@ func (s Spec) heldBy(o Output) string {
 	}
 	return match
 }
+
+// Around gives the rows of an episode counted from row t.
+func Around(e Episode, t int) Rows { return around{e, t} }

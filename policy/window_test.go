@@ -20,7 +20,7 @@ func walk(seed uint64, length int) Episode {
 		hands[i] = frames.Pose{Pos: r3.Vec{X: rng.NormFloat64(), Y: rng.NormFloat64(), Z: rng.NormFloat64()}, Rot: frames.ExpSO3(randomVec(rng, 1))}
 	}
 	for range length {
-		for i, name := range []string{leftHandPose, rightHandPose} {
+		for i, name := range []string{LeftHandPose, RightHandPose} {
 			step := frames.Pose{Pos: randomVec(rng, 0.01), Rot: frames.ExpSO3(randomVec(rng, 0.05))}
 			hands[i] = hands[i].Mul(step)
 			v := hands[i].ArrayXYZXYZW()
@@ -64,7 +64,7 @@ func TestStepDeltasIntegrateBackToTheDemonstration(t *testing.T) {
 		if err != nil || len(rows) != s.Horizon {
 			t.Fatalf("%d rows for %d steps, %v", len(rows), s.Horizon, err)
 		}
-		for hand, name := range []string{leftHandPose, rightHandPose} {
+		for hand, name := range []string{LeftHandPose, RightHandPose} {
 			var deltas []frames.Delta
 			for _, r := range rows {
 				d, err := frames.DeltaFromXYZXYZW([7]float64(r[7*hand:]), frames.BodyPrevious, frames.Next)
@@ -151,7 +151,7 @@ func TestStateIsTheRelativePoseAndTheAngles(t *testing.T) {
 	if err := s.EncodeState(got, e, 3); err != nil {
 		t.Fatal(err)
 	}
-	m := poseAt(t, e, leftHandPose, 3).Inv().Mul(poseAt(t, e, rightHandPose, 3)).Mat4()
+	m := poseAt(t, e, LeftHandPose, 3).Inv().Mul(poseAt(t, e, RightHandPose, 3)).Mat4()
 	want := []float64{m[0][3], m[1][3], m[2][3], m[0][0], m[0][1], m[0][2], m[1][0], m[1][1], m[1][2], e.Columns[JointStates][6], e.Columns[JointStates][7]}
 	for i := range want {
 		if math.Abs(got[i]-want[i]) > 1e-12 {
@@ -161,7 +161,7 @@ func TestStateIsTheRelativePoseAndTheAngles(t *testing.T) {
 	// Neither hand's place in the room may matter.
 	moved := walk(4, 5)
 	room := frames.Pose{Pos: r3.Vec{X: 3}, Rot: frames.ExpSO3(r3.Vec{Z: 1})}
-	for _, name := range []string{leftHandPose, rightHandPose} {
+	for _, name := range []string{LeftHandPose, RightHandPose} {
 		for r := range 5 {
 			v := room.Mul(poseAt(t, moved, name, r)).ArrayXYZXYZW()
 			copy(moved.Columns[name][7*r:], v[:])
@@ -184,7 +184,7 @@ func TestStateIsTheRelativePoseAndTheAngles(t *testing.T) {
 func TestDeltaToStateIsInvertedByDecodeAbsolute(t *testing.T) {
 	s := Spec{Preset: PresetCustom, State: []Input{{Feature: "q", Representation: Absolute, SourceDim: 2}},
 		Action:  []Output{{Name: "a", Feature: "u", Representation: DeltaToState, SourceDim: 2, StateFeature: "q"}, {Name: "g", Feature: "g", Representation: Absolute, SourceDim: 1}},
-		Horizon: 3, Stride: 2, FPS: 10, Prompt: Prompt{8}}
+		Horizon: 3, Stride: 2, FPS: 10, Prompt: Prompt{MaxTokens: 8}}
 	e := Episode{Length: 6, Columns: map[string][]float64{"q": seq(12, 0.5), "u": seq(12, 2), "g": seq(6, 9)}}
 	chunk, valid := make([]float64, 9), make([]bool, 3)
 	if err := s.EncodeTargets(chunk, valid, e, 1); err != nil {
@@ -221,7 +221,7 @@ func TestNaNInARowIsNamed(t *testing.T) {
 		t.Error("a NaN finger angle became a target")
 	}
 	e = walk(5, 60)
-	e.Columns[rightHandPose][7*9+3] = math.Inf(1)
+	e.Columns[RightHandPose][7*9+3] = math.Inf(1)
 	if err := s.EncodeTargets(make([]float64, 320), make([]bool, 16), e, 6); err == nil {
 		t.Error("an infinite quaternion became a target")
 	}

@@ -9,12 +9,15 @@ import (
 	"github.com/pinch-robotics/pinch/internal/config"
 	"github.com/pinch-robotics/pinch/internal/imaging"
 	"github.com/pinch-robotics/pinch/policy"
+	"github.com/pinch-robotics/pinch/policy/engine"
+	"github.com/pinch-robotics/pinch/policy/engine/xla"
 )
 
 // Config holds every choice of a run. Zero values of Arch are filled from Size.
 type Config struct {
-	Data string `yaml:"data"` // dataset folder
-	Out  string `yaml:"out"`  // run folder; must be new or empty unless resume
+	Data    string `yaml:"data"`    // dataset folder, held in memory
+	Mixture string `yaml:"mixture"` // file that names several datasets and their weights, read as training goes; replaces data, val_share and only_success
+	Out     string `yaml:"out"`     // run folder; must be new or empty unless resume
 
 	Preset    string           `yaml:"preset"` // umi, joint or auto
 	Spec      *policy.Spec     `yaml:"spec"`   // inputs and outputs spelled out; replaces preset, image, horizon, stride, max_tokens
@@ -25,7 +28,17 @@ type Config struct {
 	MaxTokens int              `yaml:"max_tokens"` // longest prompt in bytes plus one
 	Rot6D     policy.Rot6DRule `yaml:"rot6d"`      // identity or quantile
 
-	Size string              `yaml:"size"` // nano or tiny
+	ActionForm  policy.ActionForm `yaml:"action_form"`  // of poses: chunk (seen from the observation), step (from the step before) or absolute
+	Frames      int               `yaml:"frames"`       // moments an observation shows; 0: one
+	FrameStride int               `yaml:"frame_stride"` // dataset rows between them
+	Vocabulary  int               `yaml:"vocabulary"`   // tokens of a tokenizer trained on the instructions; 0: their bytes
+
+	From        string `yaml:"from"`         // checkpoint to begin with
+	FromWeights string `yaml:"from_weights"` // its ema (averaged) or raw (last) weights
+	Statistics  string `yaml:"statistics"`   // with from: whose normalisation, checkpoint or data
+	Backbone    string `yaml:"backbone"`     // safetensors file of a vision transformer (CLIP, SigLIP, DINOv2, timm) to begin with
+
+	Size string              `yaml:"size"` // nano, tiny, small, base, large or xl
 	Arch policy.Architecture `yaml:"arch"` // replaces single numbers of size
 
 	OnlySuccess  bool           `yaml:"only_success"` // leave out episodes marked as failed
@@ -45,19 +58,38 @@ type Config struct {
 	Beta1   float64 `yaml:"beta1"`
 	Beta2   float64 `yaml:"beta2"`
 	Epsilon float64 `yaml:"epsilon"`
-	Decay   float64 `yaml:"decay"`   // weight decay of matrices
-	Clip    float64 `yaml:"clip"`    // greatest global gradient norm
-	EMAMax  float64 `yaml:"ema_max"` // decay of the average at update n: (1+n)/(10+n), at most this
+	Decay   float64 `yaml:"decay"` // weight decay of matrices
+	Clip    float64 `yaml:"clip"`  // greatest global gradient norm
+	EMA     string  `yaml:"ema"`   // decay of the average at update n: warmup (1+n)/(10+n), power 1-(1+n)^-0.75, constant; at most ema_max
+	EMAMax  float64 `yaml:"ema_max"`
 	Seed    uint64  `yaml:"seed"`
+
+	Accumulate   int      `yaml:"accumulate"`    // parts a batch is computed in; 0 or 1: at once. It does not change what is learnt
+	Optimiser    string   `yaml:"optimiser"`     // adamw, or muon for hidden matrices
+	MuonRate     float64  `yaml:"muon_rate"`     // peak learning rate of muon
+	MuonMomentum float64  `yaml:"muon_momentum"` // of muon
+	EncoderRate  float64  `yaml:"encoder_rate"`  // learning rate of the vision transformer as a share of rate
+	TextRate     float64  `yaml:"text_rate"`     // and of the text encoder
+	LayerDecay   float64  `yaml:"layer_decay"`   // factor of the learning rate from each vision block to the one below
+	Freeze       []string `yaml:"freeze"`        // parameters with these beginnings stay as they are: vision., text.
 
 	LogEvery   int     `yaml:"log_every"`   // steps
 	ValEvery   int     `yaml:"val_every"`   // steps; 0: only at the end
 	ValRows    int     `yaml:"val_rows"`    // rows of a validation
 	SaveEvery  int     `yaml:"save_every"`  // steps; 0: only at the end
-	Keep       int     `yaml:"keep"`        // checkpoints kept
+	Keep       int     `yaml:"keep"`        // newest checkpoints kept
+	KeepEvery  int     `yaml:"keep_every"`  // checkpoints of steps that this divides are kept for good; 0: none
+	FrameCache float64 `yaml:"frame_cache"` // GB of decoded frames of a mixture on disk
 	ReportRows int     `yaml:"report_rows"` // held-out rows of the open-loop report; 0: none
 	MaxMinutes float64 `yaml:"max_minutes"` // stop (and save) after this long; 0: no limit
 	Threads    int     `yaml:"threads"`     // of the engine; 0: one per processor. It orders sums, so it is part of the result
+
+	Engine        string        `yaml:"engine"`        // cpu, or xla: the devices of a PJRT plugin
+	Platform      xla.Platform  `yaml:"platform"`      // of xla: cuda or cpu
+	Plugin        string        `yaml:"plugin"`        // path of the PJRT plugin; empty: where pip puts it
+	Devices       int           `yaml:"devices"`       // that share the batch
+	Precision     xla.Precision `yaml:"precision"`     // of activations on xla: bfloat16 or float32
+	Deterministic bool          `yaml:"deterministic"` // the same bits from run to run on xla, at some cost in speed
 
 	Workers int  `yaml:"workers"` // goroutines that make batches
 	Resume  bool `yaml:"resume"`  // go on with the newest checkpoint in out
@@ -71,7 +103,10 @@ func DefaultConfig() Config {
 		Augment: loader.Augment{Brightness: 0.2, Contrast: 0.3, Saturation: 0.2},
 		Steps:   3750, Batch: 64, Draws: 8,
 		Rate: 2e-3, RateEnd: 0.05, Warmup: 100, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Decay: 0.01, Clip: 1,
-		EMAMax: 0.999, Seed: 1,
+		EMA: emaWarmup, EMAMax: 0.999, Seed: 1,
+		ActionForm: policy.FormChunk, FromWeights: fromEMA,
+		Accumulate: 1, Freeze: []string{}, Optimiser: adamW, MuonRate: 0.02, MuonMomentum: 0.95, EncoderRate: 1, TextRate: 1, LayerDecay: 1,
+		Engine: engine.CPU, Platform: xla.CUDA, Devices: 1, Precision: xla.BFloat16,
 		LogEvery: 20, ValEvery: 250, ValRows: 256, SaveEvery: 500, Keep: 2, ReportRows: 256, Workers: 1,
 	}
 }
@@ -111,7 +146,9 @@ func (c Config) Validate() error {
 		{"rate_end", c.RateEnd, 0, 1}, {"beta1", c.Beta1, 0, 0.9999999}, {"beta2", c.Beta2, 0, 0.9999999}, {"epsilon", c.Epsilon, 1e-30, 1},
 		{"decay", c.Decay, 0, 10}, {"clip", c.Clip, 1e-9, 1e9}, {"ema_max", c.EMAMax, 0, 0.9999999},
 		{"augment.brightness", c.Augment.Brightness, 0, 0.95}, {"augment.contrast", c.Augment.Contrast, 0, 0.95},
-		{"augment.saturation", c.Augment.Saturation, 0, 1}, {"max_minutes", c.MaxMinutes, 0, 1e9}}
+		{"augment.saturation", c.Augment.Saturation, 0, 1}, {"muon_rate", c.MuonRate, 1e-12, 10}, {"muon_momentum", c.MuonMomentum, 0, 0.9999999},
+		{"encoder_rate", c.EncoderRate, 0, 100}, {"text_rate", c.TextRate, 0, 100}, {"layer_decay", c.LayerDecay, 1e-3, 1},
+		{"frame_cache", c.FrameCache, 0, 1e6}, {"max_minutes", c.MaxMinutes, 0, 1e9}}
 	for _, s := range shares {
 		if !(s.v >= s.lo && s.v <= s.hi) {
 			return fmt.Errorf("%s is %v, want %v to %v", s.key, s.v, s.lo, s.hi)
@@ -128,10 +165,24 @@ func (c Config) Validate() error {
 	if c.ValSplit != splitAuto && c.ValSplit != splitEpisodes && c.ValSplit != splitTail {
 		return fmt.Errorf("val_split is %q, want %s, %s or %s", c.ValSplit, splitAuto, splitEpisodes, splitTail)
 	}
+	if err := c.validateRecipe(); err != nil {
+		return err
+	}
+	if err := c.engine().Check(); err != nil {
+		return err
+	}
+	if c.Devices < 1 || c.Batch%c.Devices != 0 {
+		return fmt.Errorf("devices is %d, want at least 1 and a divisor of batch (%d)", c.Devices, c.Batch)
+	}
 	if _, ok := policy.Architectures[c.Size]; !ok {
 		return fmt.Errorf("size is %q, want one of %s", c.Size, policy.ArchitectureNames())
 	}
 	return nil
+}
+
+// engine says where the run computes.
+func (c Config) engine() engine.Options {
+	return engine.Options{Name: c.Engine, Threads: c.Threads, Platform: c.Platform, Plugin: c.Plugin, Devices: c.Devices, Precision: c.Precision, Deterministic: c.Deterministic}
 }
 
 // architecture is Size with the non-zero numbers of Arch in place of its own.
@@ -148,7 +199,7 @@ func (c Config) architecture() policy.Architecture {
 
 // free are the keys that may change when a run is resumed, since they do not change the weights.
 var free = map[string]bool{"data": true, "out": true, "cache_dir": true, "log_every": true, "val_every": true, "val_rows": true, "save_every": true,
-	"keep": true, "report_rows": true, "max_minutes": true, "workers": true, "resume": true}
+	"keep": true, "keep_every": true, "frame_cache": true, "mixture": true, "from": true, "backbone": true, "plugin": true, "report_rows": true, "max_minutes": true, "workers": true, "resume": true}
 
 // resumed is the stored configuration with the free keys of the new one; diff names the other keys that were given another value,
 // which is not used. A key that has its built-in value was not given.

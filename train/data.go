@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/pinch-robotics/pinch/dataset"
 	"github.com/pinch-robotics/pinch/dataset/loader"
@@ -22,6 +23,10 @@ type corpus struct {
 	// are held out.
 	tail       float64
 	provenance policy.Provenance
+
+	name  string
+	mu    sync.Mutex // guards order
+	order *loader.Order
 }
 
 // openCorpus reads the dataset, declares the Spec from its features (or takes the given one, of a resumed run), splits whole
@@ -31,7 +36,7 @@ func openCorpus(ctx context.Context, c Config, spec *policy.Spec, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	k := &corpus{}
+	k := &corpus{name: c.Data}
 	features := featuresOf(ds)
 	if spec == nil {
 		spec = c.Spec
@@ -41,8 +46,7 @@ func openCorpus(ctx context.Context, c Config, spec *policy.Spec, log *slog.Logg
 		if err := k.spec.CheckFeatures(features); err != nil {
 			return nil, fmt.Errorf("dataset %s: %w", c.Data, err)
 		}
-	} else if k.spec, err = policy.Preset(c.Preset, features, ds.Info().FPS, policy.PresetOptions{
-		ImageSize: c.ImageSize, ImageMode: c.ImageMode, Horizon: c.Horizon, Stride: c.Stride, MaxTokens: c.MaxTokens}); err != nil {
+	} else if k.spec, err = policy.Preset(c.Preset, features, ds.Info().FPS, c.presetOptions()); err != nil {
 		return nil, fmt.Errorf("dataset %s: %w", c.Data, err)
 	}
 	if k.spec.FPS != ds.Info().FPS {
@@ -153,6 +157,7 @@ func (k *corpus) split(c Config, episodes []int) (err error) {
 	}
 	p.Rows, p.Prompts = len(k.train), k.prompts()
 	k.provenance = p
+	k.order = loader.NewOrder(k.train, c.Seed)
 	return nil
 }
 
@@ -205,6 +210,79 @@ func (k *corpus) prompts() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// samples implements source.
+func (k *corpus) samples() int { return len(k.train) }
+
+func (k *corpus) training(_ context.Context, first, n int) ([]example, error) {
+	out := make([]example, n)
+	k.mu.Lock()
+	for i := range out {
+		out[i].key = uint64(k.order.At(first + i))
+	}
+	k.mu.Unlock()
+	for i := range out {
+		out[i] = k.example(int(out[i].key), true)
+	}
+	return out, nil
+}
+
+// example makes the example of a row. In training the held-out end of its episode is outside.
+func (k *corpus) example(row int, training bool) example {
+	e, t := k.data.Locate(row)
+	seen := episodeOf(e)
+	if training {
+		seen = k.seen(e)
+	}
+	x := example{origin: origin{k.name, e.Index, t}, key: uint64(row), rows: policy.Around(seen, t), prompt: k.data.Task(row)}
+	for c := range k.spec.Cameras {
+		for f := range max(k.spec.Frames, 1) {
+			x.images = append(x.images, k.data.Image(c, max(row+k.spec.FrameRow(f), e.First)))
+		}
+	}
+	return x
+}
+
+func (k *corpus) shown(n int) (count int, heldOut bool) {
+	if len(k.val) == 0 {
+		return min(n, len(k.train)), false
+	}
+	return min(n, len(k.val)), true
+}
+
+func (k *corpus) show(_ context.Context, n, from, to int) ([]example, error) {
+	rows := k.val
+	if len(rows) == 0 {
+		rows = k.train
+	}
+	var out []example
+	for _, row := range spread(rows, n)[from:to] {
+		out = append(out, k.example(row, false))
+	}
+	return out, nil
+}
+
+func (k *corpus) fit(_ context.Context, spec policy.Spec, rule policy.Rot6DRule) (policy.Stats, error) {
+	return policy.FitStats(spec, rule, k.trainEpisodes())
+}
+
+func (k *corpus) numbers(ctx context.Context, n int, visit func(example) error) error {
+	for _, row := range spread(k.train, n) {
+		e, t := k.data.Locate(row)
+		if err := visit(example{origin: origin{k.name, e.Index, t}, rows: policy.Around(k.seen(e), t)}); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Close releases the pictures.
+func (k *corpus) Close() error {
+	if k.data == nil {
+		return nil
+	}
+	return k.data.Close()
 }
 
 // episodeOf gives the numbers of a loaded episode in the policy's form.

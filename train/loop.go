@@ -3,7 +3,9 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,7 +15,6 @@ import (
 	"github.com/pinch-robotics/pinch/dataset/loader"
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
 	"github.com/pinch-robotics/pinch/policy"
-	"github.com/pinch-robotics/pinch/policy/engine/cpu"
 )
 
 // trainer is a run in progress.
@@ -23,11 +24,13 @@ type trainer struct {
 	*optimiser
 	cfg    Config
 	stored *stored // of a resumed run; nil otherwise
+	parent *parent // of a post-training run; nil otherwise
 
-	graph   *policy.Training
-	program *cpu.Program
+	stepper stepper
 	check   *validator
 	metrics *os.File
+	events  *events
+	saver   saver
 	curve   []point
 	result  Result
 }
@@ -38,16 +41,12 @@ func (t *trainer) compile() (err error) {
 		t.cfg.Threads = runtime.NumCPU()
 	}
 	t.maker.cfg, t.optimiser.cfg = t.cfg, t.cfg
-	if t.graph, err = policy.BuildTraining(t.spec, t.arch, t.cfg.Batch, t.cfg.Draws); err != nil {
+	graph, err := policy.BuildTraining(t.spec, t.arch, t.cfg.part(), t.cfg.Draws)
+	if err != nil {
 		return err
 	}
-	if t.program, err = cpu.Compile(t.graph.Graph, t.graph.Outputs(), cpu.Options{Threads: t.cfg.Threads}); err != nil {
-		return fmt.Errorf("compile training step: %w", err)
-	}
-	for i, info := range t.params.Info {
-		if err := t.program.Bind(t.graph.Params[i], t.params.View(info.Name)); err != nil {
-			return fmt.Errorf("parameter %q: %w", info.Name, err)
-		}
+	if t.stepper, err = newStepper(t.cfg, graph, t.optimiser); err != nil {
+		return err
 	}
 	t.check, err = newValidator(t.maker, t.ema)
 	return err
@@ -55,7 +54,7 @@ func (t *trainer) compile() (err error) {
 
 // loop makes the steps: next batch, forward and backward, update; then log, validate and save when their time has come.
 func (t *trainer) loop(ctx context.Context) error {
-	stream := loader.Start(ctx, t.cfg.Workers, 2, t.steps, t.cfg.Steps, t.batches())
+	stream := loader.Start(ctx, t.cfg.Workers, 2, t.steps, t.cfg.Steps, t.maker.training)
 	defer stream.Close()
 	bar := newProgress(t.Console, t.Now, "train")
 	defer bar.finish()
@@ -63,14 +62,14 @@ func (t *trainer) loop(ctx context.Context) error {
 	meter := newMeter(start)
 	for t.steps < t.cfg.Steps {
 		batch, ok, err := stream.Next()
-		if err != nil {
+		if ctx.Err() != nil {
+			return t.interrupted(ctx)
+		}
+		if err != nil || !ok {
 			return err
 		}
-		if !ok || ctx.Err() != nil {
-			return ctx.Err()
-		}
 		if t.steps == 0 {
-			if err := t.saveFirstBatch(batch); err != nil {
+			if err := t.saveFirstBatch(batch.parts[0]); err != nil {
 				return err
 			}
 		}
@@ -104,58 +103,66 @@ func (t *trainer) loop(ctx context.Context) error {
 // step runs one batch through the graph and updates the weights. The weights are untouched when the loss or the gradient is
 // not finite.
 func (t *trainer) step(b filled) (loss, norm float64, err error) {
-	for _, f := range t.graph.Feeds(b.Batch) {
-		if err := t.program.Set(f.Node, f.Value); err != nil {
-			return 0, 0, fmt.Errorf("step %d: %w", t.steps, err)
-		}
-	}
-	if err := t.program.Run(); err != nil {
+	if loss, norm, err = t.stepper.step(b.parts); err != nil {
 		return 0, 0, fmt.Errorf("step %d: %w", t.steps, err)
 	}
-	loss = t.program.Scalar(t.graph.Loss)
-	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+	if !finite(loss) {
 		return 0, 0, t.notFinite("loss", loss, b)
 	}
-	grads := make([][]float32, len(t.graph.Gradients))
-	for i, g := range t.graph.Gradients {
-		grads[i] = t.program.Float32(g)
-	}
-	norm = t.update(grads)
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+	if !finite(norm) {
 		return 0, 0, t.notFinite("gradient norm", norm, b)
 	}
 	return loss, norm, nil
 }
 
-// notFinite writes the offending batch's rows beside the run and names the step.
-func (t *trainer) notFinite(what string, value float64, b filled) error {
-	type row struct{ Episode, Row int }
-	var rows []row
-	for _, r := range b.rows {
-		e, at := t.data.Locate(r)
-		rows = append(rows, row{e.Index, at})
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// interrupted saves where the run is, so that nothing is lost of what was learnt, and gives the context's error.
+func (t *trainer) interrupted(ctx context.Context) error {
+	if t.steps == 0 {
+		return ctx.Err()
 	}
-	path := filepath.Join(t.cfg.Out, fmt.Sprintf("not_finite_step_%06d.json", t.steps))
-	text, err := json.MarshalIndent(map[string]any{"step": t.steps, "what": what, "value": fmt.Sprint(value), "rows": rows}, "", " ")
+	if err := t.stepper.sync(); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	return errors.Join(ctx.Err(), t.save())
+}
+
+// notFinite writes the offending batch beside the run, its tensors and where its samples come from, and names the step.
+func (t *trainer) notFinite(what string, value float64, b filled) error {
+	path := filepath.Join(t.cfg.Out, fmt.Sprintf("not_finite_step_%06d", t.steps))
+	text, err := json.MarshalIndent(map[string]any{"step": t.steps, "what": what, "value": fmt.Sprint(value), "samples": b.origins}, "", " ")
 	if err == nil {
-		err = atomicfile.WriteFile(path, text, 0o644)
+		err = atomicfile.WriteFile(path+".json", text, 0o644)
+	}
+	for i, part := range b.parts {
+		if err == nil {
+			err = atomicfile.Write(atomicfile.OS, fmt.Sprintf("%s_%d.safetensors", path, i), 0o644, func(w io.Writer) error {
+				return policy.WriteTensors(w, part.Tensors())
+			})
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("step %d: %s is %v: %w (and its batch could not be written: %w)", t.steps, what, value, ErrNotFinite, err)
 	}
-	return fmt.Errorf("step %d: %s is %v: %w; the batch's rows are in %s; lower the rate or check these rows", t.steps, what, value, ErrNotFinite, path)
+	return fmt.Errorf("step %d: %s is %v: %w; the batch is in %s.json (episodes and rows) and .safetensors; lower the rate or check these rows", t.steps, what, value, ErrNotFinite, path)
 }
 
 // after does what is due after a step.
 func (t *trainer) after(ctx context.Context, m *meter, rate float64, waited time.Duration, last bool) error {
 	due := func(every int) bool { return last || every > 0 && t.steps%every == 0 }
 	if due(t.cfg.LogEvery) {
-		p := m.take(t.Now(), t.steps, t.cfg.Batch)
-		p.Rate, p.LoaderWaitS, p.ClipShare = rate, waited.Seconds(), t.clips.Share()
-		p.Epoch = float64(t.steps*t.cfg.Batch) / float64(len(t.train))
+		p := m.take(t.Now(), t.steps, t.cfg.Batch, waited)
+		p.Rate, p.ClipShare = rate, t.clips.Share()
+		p.Epoch = float64(t.steps*t.cfg.Batch) / float64(t.samples())
 		t.result.Loss = p.Loss
 		if err := t.write(p); err != nil {
 			return err
+		}
+	}
+	if due(t.cfg.ValEvery) || due(t.cfg.SaveEvery) {
+		if err := t.stepper.sync(); err != nil {
+			return fmt.Errorf("step %d: %w", t.steps, err)
 		}
 	}
 	if due(t.cfg.ValEvery) {
@@ -182,7 +189,7 @@ func (t *trainer) finish(ctx context.Context) error {
 		return err
 	}
 	if t.cfg.ReportRows == 0 {
-		return nil
+		return t.page()
 	}
 	report, err := t.report(ctx)
 	if err != nil {
@@ -193,15 +200,22 @@ func (t *trainer) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(filepath.Join(t.cfg.Out, "open_loop.json"), append(text, '\n'), 0o644)
+	if err := atomicfile.WriteFile(filepath.Join(t.cfg.Out, "open_loop.json"), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return t.page()
 }
 
 // close releases what a run holds, however far it came.
 func (t *trainer) close() {
-	if t.maker != nil && t.corpus != nil {
-		_ = t.data.Close()
+	if t.maker != nil && t.source != nil {
+		_ = t.source.Close()
 	}
+	_ = t.events.close()
 	if t.metrics != nil {
 		_ = t.metrics.Close()
+	}
+	if t.stepper != nil {
+		_ = t.stepper.close()
 	}
 }

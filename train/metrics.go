@@ -28,6 +28,7 @@ type point struct {
 	Epoch            float64  `json:"epoch,omitempty"`
 	SamplesPerSecond float64  `json:"samples_per_second,omitempty"`
 	LoaderWaitS      float64  `json:"loader_wait_s,omitempty"` // total so far
+	LoaderShare      float64  `json:"loader_share,omitempty"`  // of the time since the line before in which the step waited for its batch
 	ClipShare        float64  `json:"clip_share,omitempty"`    // of normalised numbers so far
 	ValLoss          *float64 `json:"val_loss,omitempty"`
 }
@@ -37,6 +38,7 @@ type meter struct {
 	sum, norm float64
 	n         int
 	since     time.Time
+	waited    time.Duration // for the loader, in total, at since
 	last      float64
 }
 
@@ -51,13 +53,14 @@ func (m *meter) add(loss, norm float64) {
 
 func (m *meter) loss() float64 { return m.last }
 
-func (m *meter) take(now time.Time, step, batch int) point {
+func (m *meter) take(now time.Time, step, batch int, waited time.Duration) point {
 	n := float64(max(m.n, 1))
-	p := point{Step: step, Loss: m.sum / n, GradNorm: m.norm / n}
+	p := point{Step: step, Loss: m.sum / n, GradNorm: m.norm / n, LoaderWaitS: waited.Seconds()}
 	if d := now.Sub(m.since).Seconds(); d > 0 {
 		p.SamplesPerSecond = float64(m.n*batch) / d
+		p.LoaderShare = (waited - m.waited).Seconds() / d
 	}
-	*m = meter{since: now, last: m.last}
+	*m = meter{since: now, waited: waited, last: m.last}
 	return p
 }
 
@@ -81,7 +84,10 @@ func (t *trainer) openMetrics() error {
 	if err != nil {
 		return err
 	}
-	t.metrics, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+	if t.metrics, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+		return err
+	}
+	t.events, err = newEvents(filepath.Join(t.cfg.Out, "tensorboard"), t.Now(), t.steps)
 	return err
 }
 
@@ -124,6 +130,9 @@ func readPoints(path string, upTo int) ([]point, error) {
 
 func (t *trainer) write(p point) error {
 	t.curve = append(t.curve, p)
+	if err := t.events.scalars(t.Now(), p.Step, p.scalars()); err != nil {
+		return err
+	}
 	if err := json.NewEncoder(t.metrics).Encode(p); err != nil {
 		return fmt.Errorf("write metrics: %w", err)
 	}

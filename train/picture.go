@@ -7,13 +7,17 @@ import (
 	"path/filepath"
 
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
+	"github.com/pinch-robotics/pinch/policy"
 )
+
+// firstBatchFile shows what the network saw first.
+const firstBatchFile = "first_batch.png"
 
 // shownSamples is how many samples of the first batch first_batch.png shows, one per column, cameras below each other.
 const shownSamples = 8
 
 // saveFirstBatch writes what the network sees of the first samples, augmentation included.
-func (t *trainer) saveFirstBatch(b filled) error {
+func (t *trainer) saveFirstBatch(b *policy.Batch) error {
 	if len(t.spec.Cameras) == 0 {
 		return nil
 	}
@@ -32,5 +36,9 @@ func (t *trainer) saveFirstBatch(b filled) error {
 	if err := png.Encode(&buf, img); err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(filepath.Join(t.cfg.Out, "first_batch.png"), buf.Bytes(), 0o644)
+	size := img.Bounds().Size()
+	if err := t.events.picture(t.Now(), 0, "first_batch", size.X, size.Y, buf.Bytes()); err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(filepath.Join(t.cfg.Out, firstBatchFile), buf.Bytes(), 0o644)
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/pinch-robotics/pinch/frames"
-	"github.com/pinch-robotics/pinch/internal/imaging"
 	"github.com/pinch-robotics/pinch/policy"
 )
 
@@ -72,7 +72,7 @@ func channelsOf(s policy.Spec) []channel {
 	var out []channel
 	col := 0
 	for _, o := range s.Action {
-		if o.Representation == policy.ChunkPoseRot6D {
+		if o.Pose() {
 			out = append(out, channel{o.Name + " position", "mm", col, 3, 1000, false}, channel{o.Name + " rotation", "deg", col + 3, 6, 180 / math.Pi, true})
 		} else {
 			unit := string(o.Unit)
@@ -110,77 +110,89 @@ func (c channel) square(a, b []float64) float64 {
 	return sum
 }
 
-// report samples the averaged weights on held-out rows.
+// reportBatch is how many examples are read at a time.
+const reportBatch = 16
+
+// report samples the averaged weights on held-out examples.
 func (t *trainer) report(ctx context.Context) (*Report, error) {
-	rows, held := t.val, true
-	if len(rows) == 0 {
-		rows, held = t.train, false
-	}
-	rows = spread(rows, t.cfg.ReportRows)
-	p, err := policy.New(policy.NewManifest(t.spec, t.arch, t.stats), t.ema, policy.Options{Seed: t.cfg.Seed, Threads: t.cfg.Threads})
+	rows, held := t.shown(t.cfg.ReportRows)
+	m := policy.NewManifest(t.spec, t.arch, t.stats)
+	p, err := policy.New(m, t.ema, policy.Options{Seed: t.cfg.Seed, Threads: t.cfg.Threads, Engine: t.cfg.engine(), Words: t.words})
 	if err != nil {
 		return nil, fmt.Errorf("open-loop report: %w", err)
 	}
-	mean, err := t.meanChunk()
+	mean, err := t.meanChunk(ctx)
 	if err != nil {
 		return nil, err
 	}
 	sums := newErrorSums(t.spec)
-	want, valid := make([]float64, t.spec.Horizon*t.spec.ActionDim()), make([]bool, t.spec.Horizon)
-	for _, row := range rows {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		e, at := t.data.Locate(row)
-		if err := t.spec.EncodeTargets(want, valid, episodeOf(e), at); err != nil {
-			return nil, fmt.Errorf("open-loop report: episode %d, row %d: %w", e.Index, at, err)
-		}
-		obs, err := t.observation(row)
+	for at := 0; at < rows; at += reportBatch {
+		examples, err := t.show(ctx, rows, at, min(at+reportBatch, rows))
 		if err != nil {
 			return nil, err
 		}
-		got, err := p.InferChunk(obs)
-		if err != nil {
-			return nil, fmt.Errorf("open-loop report: episode %d, row %d: %w", e.Index, at, err)
+		for _, x := range examples {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if err := t.measure(sums, p, x, mean); err != nil {
+				return nil, fmt.Errorf("open-loop report: %v: %w", x.origin, err)
+			}
 		}
-		hold, ok := t.spec.HoldChunk(obs.Values)
-		if !ok {
-			hold = nil
-		}
-		sums.add(want, valid, got, hold, mean)
 	}
 	r := sums.report()
-	r.HeldOut, r.Rows, r.RateHz = held, len(rows), t.spec.RateHz()
+	r.HeldOut, r.Rows, r.RateHz = held, rows, t.spec.RateHz()
 	return r, nil
 }
 
-// observation is a dataset row as a policy sees it; frames in the cache already have the network's geometry, which leaves them
-// as they are.
-func (t *trainer) observation(row int) (policy.Observation, error) {
-	e, at := t.data.Locate(row)
-	o := policy.Observation{Images: map[string]imaging.RGB{}, Values: map[string][]float64{}, Prompt: t.data.Task(row)}
-	for i, c := range t.spec.Cameras {
-		o.Images[c.Feature] = imaging.RGB{Width: c.Geometry.Width, Height: c.Geometry.Height, Pix: t.data.Image(i, row)}
+// measure adds the errors of one example, everything in chunk form.
+func (t *trainer) measure(sums *errorSums, p *policy.Policy, x example, mean []float64) error {
+	want, valid := make([]float64, t.spec.Horizon*t.spec.ActionDim()), make([]bool, t.spec.Horizon)
+	if err := t.spec.EncodeTargetRows(want, valid, x.rows); err != nil {
+		return err
 	}
-	for _, c := range t.spec.Columns() {
-		col := e.Columns[c.Feature]
-		if len(col) != e.Length*c.Dim {
-			return o, fmt.Errorf("column %q of episode %d has %d numbers, want %d", c.Feature, e.Index, len(col), e.Length*c.Dim)
+	obs, err := x.observation(t.spec)
+	if err != nil {
+		return err
+	}
+	got, err := p.InferChunk(obs)
+	if err != nil {
+		return err
+	}
+	hold, ok := t.spec.HoldChunk(obs.Values)
+	if !ok {
+		hold = nil
+	}
+	t.fillInvalid(want, valid)
+	if want, err = t.spec.ChunkForm(want, obs.Values); err != nil {
+		return err
+	}
+	guess, err := t.spec.ChunkForm(slices.Clone(mean), obs.Values)
+	if err != nil {
+		return err
+	}
+	sums.add(want, valid, got, hold, guess)
+	return nil
+}
+
+// fillInvalid repeats the last valid step, so that steps outside the episode, which nobody looks at, are poses too.
+func (t *trainer) fillInvalid(chunk []float64, valid []bool) {
+	dim := t.spec.ActionDim()
+	for k := 1; k < len(valid); k++ {
+		if !valid[k] {
+			copy(chunk[k*dim:(k+1)*dim], chunk[(k-1)*dim:k*dim])
 		}
-		o.Values[c.Feature] = col[at*c.Dim : (at+1)*c.Dim]
 	}
-	return o, nil
 }
 
 // meanChunk averages the training chunks, step by step over the valid ones.
-func (t *trainer) meanChunk() ([]float64, error) {
+func (t *trainer) meanChunk(ctx context.Context) ([]float64, error) {
 	dim := t.spec.ActionDim()
 	sum, n := make([]float64, t.spec.Horizon*dim), make([]float64, t.spec.Horizon)
 	chunk, valid := make([]float64, len(sum)), make([]bool, t.spec.Horizon)
-	for _, row := range spread(t.train, 5000) {
-		e, at := t.data.Locate(row)
-		if err := t.spec.EncodeTargets(chunk, valid, t.seen(e), at); err != nil {
-			return nil, fmt.Errorf("mean chunk: episode %d, row %d: %w", e.Index, at, err)
+	err := t.numbers(ctx, 5000, func(x example) error {
+		if err := t.spec.EncodeTargetRows(chunk, valid, x.rows); err != nil {
+			return fmt.Errorf("mean chunk: %v: %w", x.origin, err)
 		}
 		for k, ok := range valid {
 			if ok {
@@ -190,11 +202,17 @@ func (t *trainer) meanChunk() ([]float64, error) {
 				}
 			}
 		}
-	}
+		return nil
+	})
 	for i := range sum {
 		sum[i] /= math.Max(n[i/dim], 1)
 	}
-	return sum, nil
+	for k := 1; k < t.spec.Horizon; k++ { // a step beyond the end of every episode
+		if n[k] == 0 {
+			copy(sum[k*dim:(k+1)*dim], sum[(k-1)*dim:k*dim])
+		}
+	}
+	return sum, err
 }
 
 // errorSums gathers square errors per channel and step.

@@ -14,6 +14,7 @@ import (
 	"github.com/pinch-robotics/pinch/internal/config"
 	"github.com/pinch-robotics/pinch/internal/folderlock"
 	"github.com/pinch-robotics/pinch/policy"
+	"github.com/pinch-robotics/pinch/policy/importer"
 )
 
 // Options come from outside the configuration: where to talk to and what time it is.
@@ -63,8 +64,8 @@ func Run(ctx context.Context, c Config, o Options) (Result, error) {
 }
 
 func run(ctx context.Context, c Config, o Options) (Result, error) {
-	if c.Data == "" || c.Out == "" {
-		return Result{}, fmt.Errorf("data and out must both be set (data %q, out %q)", c.Data, c.Out)
+	if c.Data == "" && c.Mixture == "" || c.Out == "" {
+		return Result{}, fmt.Errorf("data (or mixture) and out must both be set (data %q, mixture %q, out %q)", c.Data, c.Mixture, c.Out)
 	}
 	if err := c.Validate(); err != nil {
 		return Result{}, err
@@ -86,7 +87,8 @@ func run(ctx context.Context, c Config, o Options) (Result, error) {
 	if err := t.prepare(ctx); err != nil {
 		return Result{}, err
 	}
-	if err := t.loop(ctx); err != nil {
+	err = t.loop(ctx)
+	if err = errors.Join(err, t.saver.wait(t)); err != nil {
 		return t.result, err
 	}
 	return t.result, t.finish(ctx)
@@ -112,17 +114,20 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if t.stored != nil {
 		spec = &t.stored.manifest.Spec
 	}
-	t.maker = &maker{cfg: t.cfg}
-	bar := newProgress(t.Console, t.Now, "decode")
-	t.corpus, err = openCorpus(ctx, t.cfg, spec, t.Logger, func(done, total int) { bar.report(done, total, "") })
-	bar.finish()
-	if err != nil {
+	t.maker = &maker{cfg: t.cfg, words: policy.Bytes{}}
+	if t.stored == nil && t.cfg.From != "" {
+		if t.parent, err = t.readParent(); err != nil {
+			return err
+		}
+		spec = t.parent.spec(t.cfg)
+	}
+	if err := t.openSource(ctx, spec); err != nil {
 		return err
 	}
 	if t.stored != nil {
 		err = t.restore()
 	} else {
-		err = t.initialise()
+		err = t.initialise(ctx)
 	}
 	if err != nil {
 		return err
@@ -141,15 +146,59 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	return t.openMetrics()
 }
 
-// initialise measures statistics and draws the first weights.
-func (t *trainer) initialise() (err error) {
-	t.arch = t.cfg.architecture()
-	if t.stats, err = policy.FitStats(t.spec, t.cfg.Rot6D, t.trainEpisodes()); err != nil {
+// openSource opens a dataset or a mixture.
+func (t *trainer) openSource(ctx context.Context, spec *policy.Spec) error {
+	if t.cfg.Mixture != "" {
+		s, p, err := openStream(ctx, t.cfg, spec, t.Logger)
+		if err != nil {
+			return err
+		}
+		t.source, t.spec, t.provenance = s, s.spec, p
+		return nil
+	}
+	bar := newProgress(t.Console, t.Now, "decode")
+	k, err := openCorpus(ctx, t.cfg, spec, t.Logger, func(done, total int) { bar.report(done, total, "") })
+	bar.finish()
+	if err != nil {
 		return err
+	}
+	t.source, t.spec, t.provenance = k, k.spec, k.provenance
+	return nil
+}
+
+// initialise makes the tokenizer, measures statistics and draws the first weights, or takes them from a checkpoint or an encoder.
+func (t *trainer) initialise(ctx context.Context) (err error) {
+	t.arch = t.cfg.architecture()
+	if t.parent != nil {
+		return t.adopt(ctx)
+	}
+	if t.cfg.Vocabulary > 0 {
+		words, err := policy.TrainPairs(t.provenance.Prompts, t.cfg.Vocabulary)
+		if err != nil {
+			return err
+		}
+		t.words, t.spec.Prompt.Vocabulary = words, t.cfg.Vocabulary
+		t.Logger.Info("tokenizer", "tokens", words.Size(), "of", t.cfg.Vocabulary, "instructions", len(t.provenance.Prompts))
+	}
+	if t.stats, err = t.fit(ctx, t.spec, t.cfg.Rot6D); err != nil {
+		return err
+	}
+	var encoder *importer.Encoder
+	if t.cfg.Backbone != "" {
+		if encoder, err = importer.Read(t.cfg.Backbone); err != nil {
+			return err
+		}
+		encoder.Fit(&t.arch)
 	}
 	params, err := policy.NewParams(t.spec, t.arch, t.cfg.Seed)
 	if err != nil {
 		return err
+	}
+	if encoder != nil {
+		if err := encoder.Load(t.spec, t.arch, params); err != nil {
+			return fmt.Errorf("backbone %s: %w", t.cfg.Backbone, err)
+		}
+		t.Logger.Info("vision encoder loaded", "file", t.cfg.Backbone, "kind", encoder.Kind, "blocks", t.arch.VisionDepth, "width", t.arch.VisionDim)
 	}
 	t.optimiser = newOptimiser(t.cfg, params)
 	return nil
@@ -160,7 +209,10 @@ func (t *trainer) describe() {
 	t.Logger.Info("policy", "preset", t.spec.Preset, "cameras", len(t.spec.Cameras), "state_dim", t.spec.StateDim(), "action_dim", t.spec.ActionDim(),
 		"horizon", t.spec.Horizon, "stride", t.spec.Stride, "rate_hz", t.spec.RateHz(), "prompts", len(t.provenance.Prompts))
 	t.Logger.Info("network", "size", t.cfg.Size, "parameters", len(t.params.Slab), "tensors", len(t.params.Info))
-	t.Logger.Info("rows", "train", len(t.train), "validation", len(t.val), "train_episodes", len(t.provenance.TrainEpisodes), "validation_episodes", len(t.provenance.ValEpisodes))
+	t.Logger.Info("rows", "train", t.samples(), "validation", t.check.count, "train_episodes", len(t.provenance.TrainEpisodes), "validation_episodes", len(t.provenance.ValEpisodes))
+	for _, set := range t.provenance.Sets {
+		t.Logger.Info("dataset of the mixture", "name", set.Name, "samples_per_epoch", set.Samples)
+	}
 	if f := append(append([]string{}, t.stats.State.Floor...), t.stats.Action.Floor...); len(f) > 0 {
 		t.Logger.Warn("dimensions that hardly move are normalised by their floor", "count", len(f), "first", f[0])
 	}

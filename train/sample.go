@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
-	"github.com/pinch-robotics/pinch/dataset/loader"
 	"github.com/pinch-robotics/pinch/internal/imaging"
 	"github.com/pinch-robotics/pinch/policy"
 )
@@ -18,87 +16,126 @@ const (
 	valStream   = 0x76616c
 )
 
-// maker fills batches from the corpus. Safe for concurrent use.
+// maker fills batches with the examples of a source. Safe for concurrent use.
 type maker struct {
-	*corpus
-	cfg   Config
-	arch  policy.Architecture
-	stats policy.Stats
-	clips policy.ClipCount
+	source
+	spec       policy.Spec
+	provenance policy.Provenance
+	words      policy.Words
+	cfg        Config
+	arch       policy.Architecture
+	stats      policy.Stats
+	clips      policy.ClipCount
 }
 
-// filled is a batch with the rows it was made from, for messages.
+// filled is the batch of an optimiser step: its parts, which are accumulated, and where their samples come from, for messages.
 type filled struct {
-	*policy.Batch
-	rows []int
+	parts   []*policy.Batch
+	origins []origin
 }
 
-// training makes batch n of the run: samples n*Batch .. n*Batch+Batch-1 of the shuffled sequence, with augmentation.
-func (m *maker) training(rows []int, n int) (filled, error) {
-	f := filled{policy.NewBatch(m.spec, m.arch, len(rows), m.cfg.Draws), rows}
-	for i, row := range rows {
-		rng := rand.New(rand.NewPCG(m.cfg.Seed^trainStream, uint64(n*len(rows)+i)))
-		if err := m.fill(f.Batch, i, row, rng, true); err != nil {
+// training makes batch n of the run: samples n*Batch to n*Batch+Batch-1 of the shuffled sequence, with augmentation. How the batch is
+// parted does not change a sample.
+func (m *maker) training(ctx context.Context, n int) (filled, error) {
+	var f filled
+	size := m.cfg.part()
+	for p := range m.cfg.accumulated() {
+		first := n*m.cfg.Batch + p*size
+		examples, err := m.source.training(ctx, first, size)
+		if err != nil {
 			return f, err
 		}
+		b := m.newBatch(size, m.cfg.Draws)
+		b.DropoutKey = [2]int32{int32(m.cfg.Seed), int32(n*m.cfg.accumulated() + p)}
+		for i, x := range examples {
+			rng := rand.New(rand.NewPCG(m.cfg.Seed^trainStream, uint64(first+i)))
+			if err := m.fill(b, i, x, rng, true); err != nil {
+				return f, err
+			}
+			f.origins = append(f.origins, x.origin)
+		}
+		f.parts = append(f.parts, b)
 	}
 	return f, nil
 }
 
-// validation makes a batch of held-out rows: no augmentation, and noise and times that depend on the row alone, so that losses
-// of different steps and runs compare.
-func (m *maker) validation(rows []int, draws int) (filled, error) {
-	f := filled{policy.NewBatch(m.spec, m.arch, len(rows), draws), rows}
-	for i, row := range rows {
-		rng := rand.New(rand.NewPCG(valStream, uint64(row)))
-		if err := m.fill(f.Batch, i, row, rng, false); err != nil {
-			return f, err
+// validation makes a batch of held-out examples: no augmentation, and noise and times that depend on the example alone, so that
+// losses of different steps and runs compare.
+func (m *maker) validation(examples []example, draws int) (*policy.Batch, error) {
+	b := m.newBatch(len(examples), draws)
+	for i, x := range examples {
+		rng := rand.New(rand.NewPCG(valStream, x.key))
+		if err := m.fill(b, i, x, rng, false); err != nil {
+			return nil, err
 		}
 	}
-	return f, nil
+	return b, nil
 }
 
-func (m *maker) fill(b *policy.Batch, i, row int, rng *rand.Rand, training bool) error {
-	e, t := m.data.Locate(row)
-	if err := m.fillRow(b, i, row, rng, training); err != nil {
-		return fmt.Errorf("episode %d, row %d: %w", e.Index, t, err)
+func (m *maker) newBatch(samples, draws int) *policy.Batch {
+	b := policy.NewBatch(m.spec, m.arch, samples, draws)
+	b.SetWords(m.words)
+	return b
+}
+
+func (m *maker) fill(b *policy.Batch, i int, x example, rng *rand.Rand, training bool) error {
+	if err := m.fillExample(b, i, x, rng, training); err != nil {
+		return fmt.Errorf("%v: %w", x.origin, err)
 	}
 	return nil
 }
 
-func (m *maker) fillRow(b *policy.Batch, i, row int, rng *rand.Rand, training bool) error {
-	e, t := m.data.Locate(row)
+func (m *maker) fillExample(b *policy.Batch, i int, x example, rng *rand.Rand, training bool) error {
+	frames := max(m.spec.Frames, 1)
 	for c, cam := range m.spec.Cameras {
-		pix := m.data.Image(c, row)
-		if training {
-			changed := make([]byte, len(pix))
-			m.cfg.Augment.Apply(changed, imaging.RGB{Width: cam.Geometry.Width, Height: cam.Geometry.Height, Pix: pix}, rng)
-			pix = changed
-		}
-		if err := b.SetImage(i, c, pix); err != nil {
+		if err := m.fillCamera(b, i, c, x.images[c*frames:(c+1)*frames], cam, rng, training); err != nil {
 			return err
 		}
 	}
 	state := make([]float64, m.spec.StateDim())
-	if err := m.spec.EncodeState(state, episodeOf(e), t); err != nil {
-		return err
+	for f := range frames {
+		if err := m.spec.EncodeStateRows(state, x.rows, f); err != nil {
+			return err
+		}
+		m.stats.NormalizeState(b.StateFrame(i, f), state, &m.clips)
 	}
-	m.stats.NormalizeState(b.State(i), state, &m.clips)
 	if training && m.cfg.StateDropout > 0 && rng.Float64() < m.cfg.StateDropout {
-		clear(b.State(i))
+		for f := range frames {
+			clear(b.StateFrame(i, f))
+		}
 	}
 	chunk, valid := make([]float64, m.spec.Horizon*m.spec.ActionDim()), make([]bool, m.spec.Horizon)
-	shown := episodeOf(e)
-	if training {
-		shown = m.seen(e)
-	}
-	if err := m.spec.EncodeTargets(chunk, valid, shown, t); err != nil {
+	if err := m.spec.EncodeTargetRows(chunk, valid, x.rows); err != nil {
 		return err
 	}
 	normal := make([]float32, len(chunk))
 	m.normalizeValid(normal, chunk, valid)
 	b.SetChunk(i, normal, valid, rng)
-	return b.SetPrompt(i, m.data.Task(row))
+	return b.SetPrompt(i, x.prompt)
+}
+
+// fillCamera writes the moments of one camera. One draw of augmentation serves all of them: a change between moments would be a motion that
+// was none.
+func (m *maker) fillCamera(b *policy.Batch, i, c int, frames [][]byte, cam policy.Camera, rng *rand.Rand, training bool) error {
+	var same uint64
+	if training && len(frames) > 1 {
+		same = rng.Uint64()
+	}
+	for f, pix := range frames {
+		if training {
+			draw := rng
+			if len(frames) > 1 {
+				draw = rand.New(rand.NewPCG(same, 0))
+			}
+			changed := make([]byte, len(pix))
+			m.cfg.Augment.Apply(changed, imaging.RGB{Width: cam.Geometry.Width, Height: cam.Geometry.Height, Pix: pix}, draw)
+			pix = changed
+		}
+		if err := b.SetFrame(i, c, f, pix); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // normalizeValid normalises and counts clips at valid steps only; the others stay zero.
@@ -110,19 +147,4 @@ func (m *maker) normalizeValid(dst []float32, chunk []float64, valid []bool) {
 	}
 	n := all * m.spec.ActionDim() // steps leave the episode once and stay outside
 	m.stats.NormalizeAction(dst[:n], chunk[:n], &m.clips)
-}
-
-// batches adapts training to a loader stream; the shuffled sequence is shared by the workers.
-func (m *maker) batches() func(context.Context, int) (filled, error) {
-	order := loader.NewOrder(m.train, m.cfg.Seed)
-	var mu sync.Mutex // guards order
-	return func(_ context.Context, n int) (filled, error) {
-		rows := make([]int, m.cfg.Batch)
-		mu.Lock()
-		for i := range rows {
-			rows[i] = order.At(n*m.cfg.Batch + i)
-		}
-		mu.Unlock()
-		return m.training(rows, n)
-	}
 }

@@ -1,13 +1,13 @@
 package train
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
@@ -37,42 +37,102 @@ type stored struct {
 	state    trainerState
 }
 
-// save writes a checkpoint of the present step, points latest at it and removes older ones beyond Keep.
+// saver writes one checkpoint at a time beside the training.
+type saver struct {
+	running chan saved // nil when idle
+	step    int        // of the newest that was begun, 0 before the first
+}
+
+// saved is what came of a checkpoint.
+type saved struct {
+	dir      string
+	manifest policy.Manifest
+	err      error
+}
+
+// snapshot is everything a checkpoint holds, copied so that training may go on.
+type snapshot struct {
+	dir     string
+	policy  policy.Checkpoint
+	trainer []byte
+}
+
+// save begins a checkpoint of the present step: it waits for the one before, copies weights and moments, and writes them in the background.
+// The folder appears whole, then latest points at it, then older ones go.
 func (t *trainer) save() error {
-	text, err := config.Marshal(t.cfg)
+	if err := t.saver.wait(t); err != nil {
+		return err
+	}
+	if t.saver.step == t.steps && t.steps > 0 {
+		return nil
+	}
+	shot, err := t.snapshot()
 	if err != nil {
 		return fmt.Errorf("save checkpoint: %w", err)
+	}
+	t.saver.step, t.saver.running = t.steps, make(chan saved, 1)
+	go func(out chan saved, keep, every int) {
+		m, err := shot.write(keep, every)
+		out <- saved{shot.dir, m, err}
+	}(t.saver.running, t.cfg.Keep, t.cfg.KeepEvery)
+	return nil
+}
+
+// wait ends the checkpoint in work and notes it in the trainer's result.
+func (s *saver) wait(t *trainer) error {
+	if s.running == nil {
+		return nil
+	}
+	done := <-s.running
+	s.running = nil
+	if done.err != nil {
+		s.step = 0
+		return done.err
+	}
+	t.result.Checkpoint, t.result.Manifest = done.dir, done.manifest
+	t.Logger.Info("checkpoint", "step", done.manifest.Step, "path", done.dir, "id", done.manifest.Checkpoint)
+	return nil
+}
+
+func (t *trainer) snapshot() (snapshot, error) {
+	text, err := config.Marshal(t.cfg)
+	if err != nil {
+		return snapshot{}, err
 	}
 	state, err := json.MarshalIndent(trainerState{t.steps, t.steps, t.steps * t.cfg.Batch, string(text)}, "", " ")
 	if err != nil {
-		return fmt.Errorf("save checkpoint: %w", err)
-	}
-	var moments bytes.Buffer
-	if err := policy.WriteTensors(&moments, append(prefixed("m/", t.m), prefixed("v/", t.v)...)); err != nil {
-		return err
+		return snapshot{}, err
 	}
 	m := policy.NewManifest(t.spec, t.arch, t.stats)
 	m.Step, m.Data = t.steps, t.provenance
-	root := filepath.Join(t.cfg.Out, "checkpoints")
-	name := fmt.Sprintf("step-%06d", t.steps)
-	dir := filepath.Join(root, name)
-	if _, err := os.Stat(dir); err == nil {
-		return t.pointLatest(root, name) // a resumed run that had nothing left to do
+	return snapshot{
+		dir: filepath.Join(t.cfg.Out, "checkpoints", fmt.Sprintf("step-%06d", t.steps)),
+		policy: policy.Checkpoint{Manifest: m, Raw: t.params.Clone(), EMA: t.ema.Clone(), Words: t.words,
+			Tensors: map[string][]policy.Tensor{optimizerFile: append(prefixed("m/", t.m.Clone()), prefixed("v/", t.v.Clone())...)}},
+		trainer: state,
+	}, nil
+}
+
+// write makes the folder and tidies up beside it. A folder of that step that is whole already, of a resumed run that had nothing left to do,
+// stays.
+func (s snapshot) write(keep, every int) (policy.Manifest, error) {
+	root, name := filepath.Split(s.dir)
+	root = filepath.Clean(root)
+	if m, err := policy.ReadManifest(s.dir); err == nil {
+		return m, pointLatest(root, name)
 	}
-	m, err = policy.Checkpoint{Manifest: m, Raw: t.params, EMA: t.ema}.Save(dir, map[string][]byte{optimizerFile: moments.Bytes(), trainerFile: state})
+	m, err := s.policy.Save(s.dir, map[string][]byte{trainerFile: s.trainer})
 	if err != nil {
-		return err
+		return m, err
 	}
-	t.result.Checkpoint, t.result.Manifest = dir, m
-	if err := t.pointLatest(root, name); err != nil {
-		return err
+	if err := pointLatest(root, name); err != nil {
+		return m, err
 	}
-	t.Logger.Info("checkpoint", "step", t.steps, "path", dir, "id", m.Checkpoint)
-	return prune(root, t.cfg.Keep)
+	return m, prune(root, keep, every)
 }
 
 // pointLatest replaces the link in one rename, so a reader sees the old or the new checkpoint, both complete.
-func (t *trainer) pointLatest(root, name string) error {
+func pointLatest(root, name string) error {
 	link, temp := filepath.Join(root, policy.LatestLink), filepath.Join(root, policy.LatestLink+".new")
 	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("point %s at %s: %w", link, name, err)
@@ -83,8 +143,8 @@ func (t *trainer) pointLatest(root, name string) error {
 	return atomicfile.Rename(atomicfile.OS, temp, link)
 }
 
-// prune removes the oldest checkpoints beyond the newest keep.
-func prune(root string, keep int) error {
+// prune removes the oldest checkpoints beyond the newest keep, but none of a step that every divides.
+func prune(root string, keep, every int) error {
 	dirs, err := filepath.Glob(filepath.Join(root, "step-*"))
 	if err != nil {
 		return err
@@ -99,6 +159,10 @@ func prune(root string, keep int) error {
 		return len(whole[i]) < len(whole[j]) || len(whole[i]) == len(whole[j]) && whole[i] < whole[j]
 	})
 	for _, d := range whole[:max(len(whole)-keep, 0)] {
+		step, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(d), "step-"))
+		if err == nil && every > 0 && step%every == 0 {
+			continue
+		}
 		if err := os.RemoveAll(d); err != nil {
 			return fmt.Errorf("remove old checkpoint: %w", err)
 		}
@@ -153,7 +217,13 @@ func (t *trainer) restore() error {
 		return fmt.Errorf("resume %s: it was trained on dataset %s (identity %s), %s has identity %s", s.dir,
 			s.manifest.Data.Name, s.manifest.Data.Identity, t.cfg.Data, t.provenance.Identity)
 	}
-	t.arch, t.stats = s.manifest.Architecture, s.manifest.Normalisation
+	t.arch, t.stats, t.spec = s.manifest.Architecture, s.manifest.Normalisation, s.manifest.Spec
+	t.provenance.Parent = s.manifest.Data.Parent
+	words, err := s.manifest.ReadWords(s.dir)
+	if err != nil {
+		return err
+	}
+	t.words = words
 	raw, err := s.manifest.ReadParams(s.dir, policy.RawFile)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/pinch-robotics/pinch/policy"
-	"github.com/pinch-robotics/pinch/policy/engine/cpu"
+	"github.com/pinch-robotics/pinch/policy/engine"
 )
 
 // valDraws is how many noises a validation row is seen with: more draws, less scatter between rows.
@@ -15,25 +15,31 @@ const valDraws = 4
 // validator computes the loss of the averaged weights on fixed rows, noises and times.
 type validator struct {
 	*maker
-	rows    []int
+	count   int // examples, in whole batches: the graph's size is fixed
+	asked   int // of the source
 	batch   int
 	graph   *policy.Training
-	program *cpu.Program
+	program engine.Program
 }
 
 // newValidator compiles the loss graph on the averaged weights. Without held-out rows it gives NaN losses.
 func newValidator(m *maker, ema *policy.Params) (*validator, error) {
-	v := &validator{maker: m, rows: spread(m.val, m.cfg.ValRows)}
-	if len(v.rows) == 0 {
+	v := &validator{maker: m}
+	count, heldOut := m.shown(m.cfg.ValRows)
+	if !heldOut || count == 0 {
 		return v, nil
 	}
-	v.batch = min(m.cfg.Batch, len(v.rows))
-	v.rows = v.rows[:len(v.rows)/v.batch*v.batch] // whole batches: the graph's size is fixed
+	v.asked, v.batch = count, min(m.cfg.part(), count)
+	v.count = count / v.batch * v.batch
 	var err error
 	if v.graph, err = policy.BuildLoss(m.spec, m.arch, v.batch, valDraws); err != nil {
 		return nil, err
 	}
-	if v.program, err = cpu.Compile(v.graph.Graph, v.graph.Outputs(), cpu.Options{Threads: m.cfg.Threads}); err != nil {
+	eng, err := engine.Open(m.cfg.engine())
+	if err != nil {
+		return nil, err
+	}
+	if v.program, err = eng.Compile(v.graph.Graph, v.graph.Outputs()); err != nil {
 		return nil, fmt.Errorf("compile validation: %w", err)
 	}
 	for i, info := range ema.Info {
@@ -46,19 +52,26 @@ func newValidator(m *maker, ema *policy.Params) (*validator, error) {
 
 // loss is the mean over the batches, each of which divides by its valid scalars.
 func (v *validator) loss(ctx context.Context) (float64, error) {
-	if len(v.rows) == 0 {
+	if v.count == 0 {
 		return math.NaN(), nil
 	}
+	if err := v.program.Refresh(); err != nil {
+		return 0, fmt.Errorf("validation: %w", err)
+	}
 	sum := 0.0
-	for at := 0; at < len(v.rows); at += v.batch {
+	for at := 0; at < v.count; at += v.batch {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		b, err := v.validation(v.rows[at:at+v.batch], valDraws)
+		examples, err := v.show(ctx, v.asked, at, at+v.batch)
 		if err != nil {
 			return 0, err
 		}
-		for _, f := range v.graph.Feeds(b.Batch) {
+		b, err := v.validation(examples, valDraws)
+		if err != nil {
+			return 0, err
+		}
+		for _, f := range v.graph.Feeds(b) {
 			if err := v.program.Set(f.Node, f.Value); err != nil {
 				return 0, fmt.Errorf("validation: %w", err)
 			}
@@ -66,7 +79,11 @@ func (v *validator) loss(ctx context.Context) (float64, error) {
 		if err := v.program.Run(); err != nil {
 			return 0, fmt.Errorf("validation: %w", err)
 		}
-		sum += v.program.Scalar(v.graph.Loss)
+		loss, err := v.program.Read(v.graph.Loss)
+		if err != nil {
+			return 0, fmt.Errorf("validation: %w", err)
+		}
+		sum += float64(loss[0])
 	}
-	return sum / float64(len(v.rows)/v.batch), nil
+	return sum / float64(v.count/v.batch), nil
 }

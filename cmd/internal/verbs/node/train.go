@@ -22,6 +22,7 @@ type trainOptions struct {
 	Resume bool
 	Set    []string
 	Log    program.LogFlags
+	recipe func(size string) train.Config // nil: the built-in values
 }
 
 // AddFlags adds the flags of `pinch train`.
@@ -45,12 +46,18 @@ func (o *trainOptions) load(args []string) (train.Config, error) {
 	if o.Resume {
 		overrides = append(overrides, "resume=true")
 	}
-	c, err := train.LoadConfig(o.Config, overrides...)
+	read := train.LoadConfig
+	if o.recipe != nil {
+		read = func(path string, overrides ...string) (train.Config, error) {
+			return train.LoadRecipe(o.recipe, path, overrides...)
+		}
+	}
+	c, err := read(o.Config, overrides...)
 	if err != nil {
 		return c, program.UsageError{Err: err}
 	}
-	if c.Data == "" || c.Out == "" {
-		return c, program.Usage("give --data DATASET and --out RUN")
+	if c.Data == "" && c.Mixture == "" || c.Out == "" {
+		return c, program.Usage("give --data DATASET (or mixture=FILE) and --out RUN")
 	}
 	return c, nil
 }
@@ -72,11 +79,15 @@ func Train() *cobra.Command {
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	cmd.AddCommand(trainRecipe("pretrain", "train a policy of any size from many datasets", "base", train.PretrainConfig),
+		trainRecipe("post", "go on from a checkpoint with the data of a task", "base", train.PostConfig), trainPlan())
 	return cmd
 }
 
-func defaultsText() string {
-	text, err := config.Marshal(train.DefaultConfig())
+func defaultsText() string { return recipeText(train.DefaultConfig()) }
+
+func recipeText(c train.Config) string {
+	text, err := config.Marshal(c)
 	if err != nil {
 		return err.Error()
 	}
