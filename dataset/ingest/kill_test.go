@@ -3,6 +3,7 @@ package ingest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -142,6 +143,11 @@ func intact(t *testing.T, root string) (rows int) {
 		return 0
 	}
 	w, err := dataset.OpenWriter(root, dataset.WriterOptions{})
+	// A child that was forked and killed before it became an encoder holds the lock until the kernel has ended it.
+	for try := 0; errors.Is(err, dataset.ErrLocked) && try < 600; try++ {
+		time.Sleep(50 * time.Millisecond)
+		w, err = dataset.OpenWriter(root, dataset.WriterOptions{})
+	}
 	if os.IsNotExist(err) || strings.Contains(fmt.Sprint(err), "info.json") {
 		return 0 // killed before the dataset was made
 	}
