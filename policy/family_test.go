@@ -154,7 +154,7 @@ func TestFamilySamplerMatchesTrainingGraph(t *testing.T) {
 	s, a := framedSpec(t), expertNano()
 	p := awake(t, s, a)
 	m := NewManifest(s, a, mustFit(t, s))
-	pol, err := New(m, p, Options{Seed: 5, Threads: 1, Words: Bytes{}})
+	pol, err := New(m, p, Options{Seed: 5, Threads: 1, Noise: NoiseFixed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/pinch-robotics/pinch/cmd/internal/program"
 	"github.com/pinch-robotics/pinch/deploy"
 	"github.com/pinch-robotics/pinch/policy"
+	"github.com/pinch-robotics/pinch/policy/engine"
+	"github.com/pinch-robotics/pinch/policy/engine/xla"
 )
 
 type serveOptions struct {
@@ -35,6 +37,10 @@ func (o *serveOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Noise, "noise", string(policy.NoiseNone), "what chunks start from: none, the middle of the noise; fixed, one draw; fresh, a draw for each")
 	f.BoolVar(&o.Policy.RawWeights, "raw-weights", false, "use the last weights instead of their running average")
 	f.IntVar(&o.Policy.Threads, "threads", 0, "of the engine (default: one per processor)")
+	f.StringVar(&o.Policy.Engine.Name, "engine", engine.CPU, "cpu, or xla: a device of a PJRT plugin")
+	f.StringVar((*string)(&o.Policy.Engine.Platform), "platform", string(xla.CUDA), "of --engine xla: cuda or cpu")
+	f.StringVar(&o.Policy.Engine.Plugin, "plugin", "", "`path` of the PJRT plugin (default: where pip puts it)")
+	f.StringVar((*string)(&o.Policy.Engine.Precision), "precision", string(xla.BFloat16), "of activations on --engine xla: bfloat16 or float32")
 	f.StringVar(&o.Aliases, "aliases", "", "serve the pools of this `file` by name, and follow its changes (docs/serving.md)")
 	f.IntVar(&o.MaxClients, "max-clients", 16, "connections at the same time")
 	f.BoolVar(&o.JSON, "json", false, "announce the address as one line of JSON")
@@ -48,6 +54,9 @@ func (o *serveOptions) checkFlags() error {
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return program.Usage("--listen: %w", err)
+	}
+	if err := o.Policy.Engine.Check(); err != nil {
+		return program.Usage("--engine, --precision: %w", err)
 	}
 	if err := program.CheckCount("--threads", o.Policy.Threads, 0, 1024); err != nil {
 		return err
