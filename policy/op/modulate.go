@@ -162,18 +162,18 @@ func sumProducts[T kernel.Float](p conditioning, to, a, b []T) {
 
 // meet repeats a condition, in wide numbers, to x's shape.
 func (p conditioning) meet(b *hlo.Builder, cond hlo.Value, shape []int) hlo.Value {
-	if p.per == 1 {
-		return b.Wide(cond)
+	if p.per == 1 { // x may still have an axis of one element more
+		return b.Reshape(b.Wide(cond), shape...)
 	}
 	return b.Spread(b.Wide(cond), shape, 0, len(shape)-1)
 }
 
-// part is the opposite of meet: sums over the rows that share a row of the condition.
-func (p conditioning) part(b *hlo.Builder, x hlo.Value, dt hlo.DType) hlo.Value {
+// part is the opposite of meet: sums over the rows that share a row of the condition, in the condition's shape and element type.
+func (p conditioning) part(b *hlo.Builder, x, cond hlo.Value) hlo.Value {
 	if p.per > 1 {
 		x = b.Sum(x, axesTo(len(x.Shape) - 1)[1:]...)
 	}
-	return b.Convert(x, dt)
+	return b.Convert(b.Reshape(x, cond.Shape...), cond.DType)
 }
 
 func (p conditioning) lowerModulate(b *hlo.Builder, in []hlo.Value, _ []bool) []hlo.Value {
@@ -183,11 +183,11 @@ func (p conditioning) lowerModulate(b *hlo.Builder, in []hlo.Value, _ []bool) []
 }
 
 func (p conditioning) lowerModulateGrad(b *hlo.Builder, in []hlo.Value, _ []bool) []hlo.Value {
-	g, x, cond := b.Wide(in[0]), b.Wide(in[1]), in[2].DType
+	g, x := b.Wide(in[0]), b.Wide(in[1])
 	return []hlo.Value{
 		b.Convert(b.Mul(g, b.Shift(p.meet(b, in[2], x.Shape), 1)), in[1].DType),
-		p.part(b, g, cond),
-		p.part(b, b.Mul(g, x), cond),
+		p.part(b, g, in[2]),
+		p.part(b, b.Mul(g, x), in[2]),
 	}
 }
 
@@ -200,6 +200,6 @@ func (p conditioning) lowerGateGrad(b *hlo.Builder, in []hlo.Value, _ []bool) []
 	g, y := b.Wide(in[0]), b.Wide(in[1])
 	return []hlo.Value{
 		b.Convert(b.Mul(g, p.meet(b, in[2], g.Shape)), in[1].DType),
-		p.part(b, b.Mul(g, y), in[2].DType),
+		p.part(b, b.Mul(g, y), in[2]),
 	}
 }

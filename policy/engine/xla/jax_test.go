@@ -17,14 +17,15 @@ import (
 )
 
 // TestJAX holds that the text that we write gives the same loss and gradients through JAX's XLA as through ours, and the same as the network
-// written in JAX with its automatic differentiation: 1e-5 in float32, 1e-2 in mixed precision for the norm of each result.
+// written in JAX with its automatic differentiation: 1e-5 in float32 and 1e-2 in mixed precision, relative to the norm of each result. The
+// network in JAX rounds to bfloat16 at other places than ours, each within 1e-2 of the unrounded result, hence twice that between the two.
 func TestJAX(t *testing.T) {
 	python := testpeer.Python(t, "jax")
 	for _, mode := range []struct {
 		precision xla.Precision
 		same      float64 // the same text on two builds of XLA
 		network   float64 // the network of JAX
-	}{{xla.Full, 1e-5, 1e-5}, {xla.BFloat16, 1e-2, 1e-2}} {
+	}{{xla.Full, 1e-5, 1e-5}, {xla.BFloat16, 1e-2, 2e-2}} {
 		t.Run(string(mode.precision), func(t *testing.T) {
 			n := newNetwork(t, 3)
 			dir := t.TempDir()
