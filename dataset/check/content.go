@@ -98,7 +98,8 @@ func (c *checker) stillElements(f dataset.Feature) []string {
 	return out
 }
 
-// checkJumps finds sudden displacements: a fence over the logarithm of each episode's largest one. A set of few episodes is judged
+// checkJumps finds sudden displacements: a fence over the square root of each episode's largest one, which has neither the long upper
+// tail of the displacement nor the long lower tail of its logarithm. A set of few episodes is judged
 // by all its channels together, each in units of its ordinary step.
 func (c *checker) checkJumps(f survey.Feature) {
 	if n := c.channelCount(f.Name); n > 0 {
@@ -118,13 +119,11 @@ func (c *checker) channelCount(name string) int {
 }
 
 func (c *checker) checkJump(f survey.Feature, ch int) {
-	var logs, steps []float64
+	var roots, steps []float64
 	for _, e := range c.episodes {
 		if s := e.has(f.Name); s != nil && ch < len(s.channels) && s.channels[ch].step > 0 {
 			steps = append(steps, s.channels[ch].step)
-			if j := s.channels[ch].jump; j > 0 {
-				logs = append(logs, math.Log(j))
-			}
+			roots = append(roots, math.Sqrt(s.channels[ch].jump))
 		}
 	}
 	if len(steps) == 0 {
@@ -132,9 +131,9 @@ func (c *checker) checkJump(f survey.Feature, ch int) {
 	}
 	step := median(steps)
 	limit := 0.0
-	if len(logs) >= enough {
-		// the width of a tenth: the largest of a few dozen steps varies by at least that much from take to take
-		limit = math.Exp(sharp(logs).above(len(logs)*c.channelsAll(), 0.1))
+	if len(roots) >= enough {
+		sp := sharp(roots) // the width is a tenth at least: the largest of a few dozen steps varies that much from take to take
+		limit = math.Pow(sp.above(len(roots)*c.channelsAll(), 0.1*sp.mid), 2)
 	} else if fence, ok := c.pooledJumps(); ok {
 		limit = fence * step
 	} else {
