@@ -127,14 +127,14 @@ func (l *loader) positions(s policy.Spec) {
 	}
 	side, _ := gridSide(len(rows)/e.Dim - class)
 	g := s.Cameras[0].Geometry
-	l.put("vision.position", resize(rows[class*e.Dim:], side, side, g.Height/e.Patch, g.Width/e.Patch, e.Dim))
+	l.put("vision.position", resize(rows[class*e.Dim:], side, side, g.Height/e.Patch, g.Width/e.Patch, e.Dim, e.Kind == Timm || e.has(e.names.registers)))
 	if e.Tokens == 0 {
 		return
 	}
 	tokens := make([]float32, e.Tokens*e.Dim)
 	at := 0
 	if e.has(e.names.class) {
-		copy(tokens, flat(l.e.tensors[e.names.prefix+e.names.class]))
+		copy(tokens, e.tensors[e.names.prefix+e.names.class].data)
 		if class == 1 {
 			for i := range e.Dim {
 				tokens[i] += rows[i]
@@ -143,12 +143,10 @@ func (l *loader) positions(s policy.Spec) {
 		at = e.Dim
 	}
 	if e.has(e.names.registers) {
-		copy(tokens[at:], flat(l.e.tensors[e.names.prefix+e.names.registers]))
+		copy(tokens[at:], e.tensors[e.names.prefix+e.names.registers].data)
 	}
 	l.put("vision.tokens", tokens)
 }
-
-func flat(t tensor) []float32 { return t.data }
 
 func isSquare(n int) bool {
 	_, ok := gridSide(n)
