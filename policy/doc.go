@@ -6,7 +6,8 @@
 //   - window: everything one training sample needs, the row of the observation and the rows of the chunk after it.
 //   - chunk: Horizon steps of Dim numbers; step k speaks of dataset row t + First + k*Stride.
 //   - [Stats]: quantiles per (step, dimension), bound to the Spec they were measured for.
-//   - [Architecture]: widths and depths of the network; presets nano (tests) and tiny (CPU).
+//   - [Architecture]: widths and depths of the network; sizes nano (tests), tiny (CPU), small, base, large and xl.
+//   - [Words]: the tokenizer, bytes or a vocabulary kept in the checkpoint.
 //   - [Checkpoint]: weights, averaged weights and a manifest that holds all of the above.
 //
 // The path of a sample, and its inverse:
