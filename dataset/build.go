@@ -143,6 +143,9 @@ func sameNames(what string, want, got []string) error {
 	return nil
 }
 
+// largest is the largest number of a float64 column: beyond it the squares in a deviation overflow, and statistics are not finite.
+const largest = 1e150
+
 // checkColumn verifies type, number and finiteness of a column's values.
 func checkColumn(f Feature, values any, length int) error {
 	var n int
@@ -158,7 +161,7 @@ func checkColumn(f Feature, values any, length int) error {
 	case []float64:
 		n, ok = len(v), f.DType == Float64
 		for i, x := range v {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
+			if !(math.Abs(x) <= largest) {
 				return notFinite(f, i, x)
 			}
 		}

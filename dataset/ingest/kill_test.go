@@ -87,7 +87,7 @@ func TestKilledIngest(t *testing.T) {
 	if want != "" && set == 0 {
 		t.Error("no dataset was finished: the runs got nowhere")
 	}
-	if _, err := os.Stat(fmt.Sprintf("%s/set%d/meta/info.json", dir, set)); err == nil {
+	if intact(t, fmt.Sprintf("%s/set%d", dir, set)) > 0 { // the official loader has no datasets without episodes
 		readByPython(t, fmt.Sprintf("%s/set%d", dir, set))
 	}
 }

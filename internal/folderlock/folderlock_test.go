@@ -45,10 +45,14 @@ func TestMissingFolderIsNoLock(t *testing.T) {
 	}
 }
 
+// heldForEver keeps the lock of the child process from the garbage collector, which would free it.
+var heldForEver *folderlock.Lock
+
 // A killed process holds nothing.
 func TestKilledHolderFrees(t *testing.T) {
 	if dir := os.Getenv("FOLDERLOCK_HOLD"); dir != "" {
-		if _, err := folderlock.Take(dir); err != nil {
+		var err error
+		if heldForEver, err = folderlock.Take(dir); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("held")
