@@ -194,7 +194,7 @@ func (c *checker) checkLevels(g []*episode, f survey.Feature) {
 			continue
 		}
 		// a mean over one take is not sharper than a tenth of how far the take moves
-		sp := spreadOf(means)
+		sp := levelsOf(means)
 		floor := math.Max(0.1*median(slices.Clone(stds)), 1e-9+1e-6*math.Abs(sp.mid))
 		lo, hi := sp.below(tests, floor), sp.above(tests, floor)
 		logFence := math.Inf(1)

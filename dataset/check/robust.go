@@ -51,6 +51,16 @@ func runsOf(v []float64) spread {
 	return sp
 }
 
+// levelsOf is the spread of the means of episodes. Where a third or more of them lie elsewhere by design, the width spans from the middle
+// to the 35th and 65th percentiles too.
+func levelsOf(v []float64) spread {
+	sp := runsOf(v)
+	s := slices.Clone(v)
+	slices.Sort(s)
+	sp.dev = math.Max(sp.dev, (sp.mid-quantile.Linear(s, 0.35))/0.385)
+	return sp
+}
+
 // median sorts v.
 func median(v []float64) float64 {
 	slices.Sort(v)
