@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pinch-robotics/pinch/frames"
@@ -25,7 +26,7 @@ type event struct {
 type merger struct {
 	clocks   []string // by source; "" for none
 	lanes    []lane
-	groups   map[string][]int // clock to the sources that share it, only where there are two or more
+	groups   [][]int // sources that share a clock, two or more each, in the order of their first source
 	patience time.Duration
 	ready    []event // events that may pass
 }
@@ -42,23 +43,29 @@ type lane struct {
 const mergePatience = 5 * time.Second
 
 func newMerger(clocks []string, now frames.HostTime) *merger {
-	m := &merger{clocks: clocks, lanes: make([]lane, len(clocks)), groups: map[string][]int{}, patience: mergePatience}
+	m := &merger{clocks: clocks, lanes: make([]lane, len(clocks)), patience: mergePatience}
 	for i, c := range clocks {
 		m.lanes[i] = lane{live: true, heard: now}
-		if c != "" {
-			m.groups[c] = append(m.groups[c], i)
+		if c == "" || slices.Index(clocks, c) != i {
+			continue
 		}
-	}
-	for c, g := range m.groups {
-		if len(g) < 2 {
-			delete(m.groups, c)
+		group := []int{}
+		for j := i; j < len(clocks); j++ {
+			if clocks[j] == c {
+				group = append(group, j)
+			}
+		}
+		if len(group) > 1 {
+			m.groups = append(m.groups, group)
 		}
 	}
 	return m
 }
 
 // shared tells whether a source is merged with others.
-func (m *merger) shared(source int) bool { return m.groups[m.clocks[source]] != nil }
+func (m *merger) shared(source int) bool {
+	return slices.ContainsFunc(m.groups, func(g []int) bool { return slices.Contains(g, source) })
+}
 
 // setLive notes that a source went away (its queue passes without it being waited for) or came back.
 func (m *merger) setLive(source int, live bool, now frames.HostTime) {

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,19 @@ func TestSharedClockPassesInOneOrder(t *testing.T) {
 			if got[i] != want[i] {
 				t.Fatalf("trial %d differs from the first at %d", trial, i)
 			}
+		}
+	}
+}
+
+func TestTwoSharedClocksPassInTheOrderOfTheirDevices(t *testing.T) {
+	for range 20 {
+		m := newMerger([]string{"b", "a", "", "b", "a"}, 0)
+		for _, s := range []int{4, 1, 3, 0} {
+			m.add(ev(s, 7), 0)
+		}
+		m.flush()
+		if got := drainAll(m, 0); !slices.Equal(got, []int64{70, 73, 71, 74}) {
+			t.Fatalf("order %v", got)
 		}
 	}
 }

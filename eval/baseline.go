@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/pinch-robotics/pinch/dataset"
@@ -44,7 +45,11 @@ func Replay(d *dataset.Dataset) (Entrant, error) {
 	if err != nil {
 		return Entrant{}, fmt.Errorf("replay dataset %s: %w", d.Root(), err)
 	}
-	r := &replay{}
+	identity, err := d.Identity()
+	if err != nil {
+		return Entrant{}, fmt.Errorf("replay dataset %s: %w", d.Root(), err)
+	}
+	r := &replay{identity: identity}
 	for _, demo := range demos {
 		p, err := deploy.NewReplay(demo)
 		if err != nil {
@@ -58,7 +63,8 @@ func Replay(d *dataset.Dataset) (Entrant, error) {
 
 // replay gives each trial a demonstration of its own, so that the baseline does not hang on the luck of one.
 type replay struct {
-	demos []*deploy.Replay
+	demos    []*deploy.Replay
+	identity string // of the dataset
 
 	mu sync.Mutex // the executor may ask from a goroutine of its own
 	n  int
@@ -77,8 +83,12 @@ func (r *replay) demo() *deploy.Replay {
 	return r.demos[r.n]
 }
 
-// Metadata implements deploy.Policy.
-func (r *replay) Metadata() map[string]any { return r.demos[0].Metadata() }
+// Metadata implements deploy.Policy. The dataset's identity is in it, so that the plan of an evaluation names what was replayed.
+func (r *replay) Metadata() map[string]any {
+	m := maps.Clone(r.demos[0].Metadata())
+	m["dataset_identity"] = r.identity
+	return m
+}
 
 // Infer implements deploy.Policy.
 func (r *replay) Infer(ctx context.Context, obs deploy.Observation) (deploy.Chunk, error) {

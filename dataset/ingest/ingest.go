@@ -31,7 +31,7 @@ type Options struct {
 	Out string
 	// FPS is the row rate in Hz; 0 takes that of an existing dataset, 30 for a new one.
 	FPS int
-	// Workers is how many recordings are converted at the same time; 0 means half the processors, at least 1.
+	// Workers is how many recordings are converted at the same time; 0 means one for each processor.
 	Workers int
 	// Codec of the videos; default video.H264. CRF and Preset: 0 and "" take the codec's defaults of package video.
 	Codec  video.Codec

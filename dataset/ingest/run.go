@@ -56,7 +56,7 @@ func newRun(o Options) (*run, error) {
 		return nil, fmt.Errorf("ingest: compatibility %q; there is %s", o.Compat, CompatRebake)
 	}
 	if o.Workers <= 0 {
-		o.Workers = max(1, runtime.GOMAXPROCS(0)/2)
+		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	if err := (video.EncodeOptions{Codec: o.Codec, CRF: o.CRF, Preset: o.Preset}).Check(); err != nil {
 		return nil, fmt.Errorf("ingest: %w", err)

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
@@ -91,71 +89,39 @@ func (o EncodeOptions) args(path string) []string {
 
 // Encoder writes one mp4. WriteJPEG and WriteRGB must not be mixed. Not safe for concurrent use.
 type Encoder struct {
-	ctx     context.Context
-	path    string
-	o       EncodeOptions
-	p       *program
-	in      io.WriteCloser
-	jpeg    bool
-	frames  int
-	started bool
-	done    bool
+	path   string
+	o      EncodeOptions
+	c      coder
+	jpeg   bool // what the pictures so far were
+	frames int
+	done   bool
 }
 
-// NewEncoder makes an encoder that writes to path when closed. A killed program leaves only path + ".part".
+// NewEncoder makes an encoder that writes to path when closed. A killed program leaves only files beside it: path + ".part" or ".units".
 func NewEncoder(ctx context.Context, path string, o EncodeOptions) (*Encoder, error) {
 	o, err := o.fill()
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", path, err)
 	}
-	return &Encoder{ctx: ctx, path: path, o: o}, nil
+	c, err := newCoder(ctx, path, o)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", path, err)
+	}
+	return &Encoder{path: path, o: o, c: c}, nil
 }
 
-func (e *Encoder) part() string { return e.path + ".part" }
-
-// start runs ffmpeg with the input format of the first frame.
-func (e *Encoder) start(jpeg bool) error {
-	rate := strconv.Itoa(e.o.FPS)
-	input := []string{"-f", "mjpeg", "-framerate", rate, "-threads", "1", "-i", "pipe:0"}
-	if !jpeg {
-		input = []string{"-f", "rawvideo", "-pix_fmt", "rgb24", "-video_size", fmt.Sprintf("%dx%d", e.o.Width, e.o.Height), "-framerate", rate, "-i", "pipe:0"}
-	}
-	p, err := ffmpeg(e.ctx, append(input, e.o.args(e.part())...)...)
-	if err != nil {
-		return err
-	}
-	in, err := p.cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	widen(in)
-	if err := p.cmd.Start(); err != nil {
-		return p.fail(err)
-	}
-	e.p, e.in, e.jpeg, e.started = p, in, jpeg, true
-	return nil
-}
-
-func (e *Encoder) write(data []byte, jpeg bool) error {
-	if e.done {
+func (e *Encoder) write(picture []byte, jpeg bool) error {
+	switch {
+	case e.done:
 		return fmt.Errorf("encode %s: already closed", e.path)
-	}
-	if !e.started {
-		if err := e.start(jpeg); err != nil {
-			return fmt.Errorf("encode %s: %w", e.path, err)
-		}
-	}
-	if jpeg != e.jpeg {
+	case e.frames > 0 && jpeg != e.jpeg:
 		return fmt.Errorf("encode %s: JPEG and raw frames mixed at frame %d", e.path, e.frames)
 	}
-	if _, err := e.in.Write(data); err != nil {
-		if ended := e.p.cmd.Wait(); ended != nil { // why the pipe broke
-			err = ended
-		}
-		e.done = true
-		os.Remove(e.part())
-		return fmt.Errorf("encode %s: frame %d: %w", e.path, e.frames, e.p.fail(err))
+	if err := e.c.write(picture, jpeg); err != nil {
+		e.Abort()
+		return fmt.Errorf("encode %s: frame %d: %w", e.path, e.frames, err)
 	}
+	e.jpeg = jpeg
 	e.frames++
 	return nil
 }
@@ -186,54 +152,23 @@ func (e *Encoder) Close() (Info, error) {
 	if e.done {
 		return Info{}, fmt.Errorf("encode %s: already closed", e.path)
 	}
-	e.done = true
-	if !e.started {
+	if e.frames == 0 {
+		e.Abort()
 		return Info{}, fmt.Errorf("encode %s: no frames", e.path)
 	}
-	err := errors.Join(e.in.Close(), e.p.fail(e.p.cmd.Wait()))
+	e.done = true
+	info, err := e.c.close(e.frames)
 	if err != nil {
-		os.Remove(e.part())
 		return Info{}, fmt.Errorf("encode %s: %w", e.path, err)
-	}
-	info, err := e.verify()
-	if err == nil {
-		err = publish(e.part(), e.path)
-	}
-	if err != nil {
-		os.Remove(e.part())
-		return Info{}, fmt.Errorf("encode %s: %w", e.path, err)
-	}
-	return info, nil
-}
-
-func (e *Encoder) verify() (Info, error) {
-	info, err := Probe(e.part())
-	if err == nil && strings.Contains(e.p.stderr.String(), noSpace) {
-		err = errors.New("not written to its end")
-	}
-	if err != nil {
-		return Info{}, e.p.fail(err)
-	}
-	if info.Frames() != e.frames {
-		return Info{}, fmt.Errorf("holds %d frames, %d were written: a frame did not decode (%s)", info.Frames(), e.frames, e.p.stderr.String())
-	}
-	if k, off := info.WorstTime(e.o.FPS); off > 1e-9 {
-		return Info{}, fmt.Errorf("frame %d is %.6f s away from its time", k, off)
 	}
 	return info, nil
 }
 
 // Abort stops the encoder and removes what it wrote. After Close it does nothing.
 func (e *Encoder) Abort() {
-	if e.done {
-		return
-	}
-	e.done = true
-	if e.started {
-		e.p.cmd.Process.Kill()
-		e.in.Close()
-		e.p.cmd.Wait()
-		os.Remove(e.part())
+	if !e.done {
+		e.done = true
+		e.c.abort()
 	}
 }
 

@@ -71,16 +71,19 @@ static void pinch_scene_free(mjvScene* scn) {
 	free(scn);
 }
 
-// Draws a scene into rgb, rows from the bottom.
-static void pinch_draw(pinch_gl* g, mjvScene* scn, int w, int h, unsigned char* rgb) {
+// Draws a scene into rgbx, rows from the bottom. The buffer has no samples to resolve, and four bytes a pixel are how it lies in memory:
+// mjr_readPixels, which wants three, takes longer to read than the scene to draw.
+static void pinch_draw(pinch_gl* g, mjvScene* scn, int w, int h, unsigned char* rgbx) {
 	mjrRect view = {0, 0, w, h};
 	mjr_render(view, scn, &g->con);
-	mjr_readPixels(rgb, NULL, view, &g->con);
+	glReadBuffer(GL_COLOR_ATTACHMENT0);
+	glPixelStorei(GL_PACK_ALIGNMENT, 1);
+	glReadPixels(0, 0, w, h, GL_RGBA, GL_UNSIGNED_BYTE, rgbx);
 }
 
 // Baseline JPEG, 4:2:0, standard Huffman tables. The accurate DCT is the same on every machine. Caller frees *out with tjFree.
-static int pinch_jpeg(pinch_gl* g, const unsigned char* rgb, int w, int h, int quality, unsigned char** out, unsigned long* size) {
-	return tjCompress2(g->jpeg, rgb, w, 0, h, TJPF_RGB, out, size, TJSAMP_420, quality, TJFLAG_BOTTOMUP | TJFLAG_ACCURATEDCT);
+static int pinch_jpeg(pinch_gl* g, const unsigned char* rgbx, int w, int h, int quality, unsigned char** out, unsigned long* size) {
+	return tjCompress2(g->jpeg, rgbx, w, 0, h, TJPF_RGBX, out, size, TJSAMP_420, quality, TJFLAG_BOTTOMUP | TJFLAG_ACCURATEDCT);
 }
 */
 import "C"
@@ -168,30 +171,29 @@ func (p *renderPool) work(ready chan<- error) {
 	if g == nil {
 		return
 	}
-	var scratch []byte // pixels of frames that only their JPEG is wanted of
+	var pixels []byte
 	for job := range p.jobs {
-		scratch = p.draw(g, job, scratch)
+		pixels = p.draw(g, job, pixels)
 	}
 	glSetup.Lock()
 	C.pinch_gl_close(g)
 	glSetup.Unlock()
 }
 
-// draw finishes one job, in scratch when the pixels need not outlive it, and returns scratch for the next.
-func (p *renderPool) draw(g *C.pinch_gl, job renderJob, scratch []byte) []byte {
+// draw finishes one job. It draws into pixels, which grow when they have to, and returns them for the next.
+func (p *renderPool) draw(g *C.pinch_gl, job renderJob, pixels []byte) []byte {
 	f := &job.out.frame
 	w, h := f.Size.Width, f.Size.Height
-	raw := scratch
-	if job.shot.RGB || len(scratch) < 3*w*h {
-		raw = make([]byte, 3*w*h)
+	if len(pixels) < 4*w*h {
+		pixels = make([]byte, 4*w*h)
 	}
-	raw = raw[:3*w*h]
-	C.pinch_draw(g, job.scene, C.int(w), C.int(h), (*C.uchar)(unsafe.Pointer(&raw[0])))
+	rgbx := (*C.uchar)(unsafe.Pointer(&pixels[0]))
+	C.pinch_draw(g, job.scene, C.int(w), C.int(h), rgbx)
 	p.give(job.scene)
 	if job.shot.JPEG {
 		var out *C.uchar
 		var size C.ulong
-		if C.pinch_jpeg(g, (*C.uchar)(unsafe.Pointer(&raw[0])), C.int(w), C.int(h), C.int(p.quality), &out, &size) != 0 {
+		if C.pinch_jpeg(g, rgbx, C.int(w), C.int(h), C.int(p.quality), &out, &size) != 0 {
 			job.out.err = fmt.Errorf("encode JPEG of camera %s: %s", f.Camera, C.GoString(C.tjGetErrorStr2(g.jpeg)))
 		} else {
 			f.JPEG = C.GoBytes(unsafe.Pointer(out), C.int(size))
@@ -199,23 +201,22 @@ func (p *renderPool) draw(g *C.pinch_gl, job renderJob, scratch []byte) []byte {
 		}
 	}
 	if job.shot.RGB {
-		flipRows(raw, 3*w)
-		f.RGB = raw
-	} else if len(raw) > len(scratch) {
-		scratch = raw
+		f.RGB = topDown(pixels, w, h)
 	}
 	close(job.out.done)
-	return scratch
+	return pixels
 }
 
-// flipRows turns an image with rows of n bytes upside down.
-func flipRows(img []byte, n int) {
-	tmp := make([]byte, n)
-	for a, b := 0, len(img)-n; a < b; a, b = a+n, b-n {
-		copy(tmp, img[a:a+n])
-		copy(img[a:a+n], img[b:b+n])
-		copy(img[b:b+n], tmp)
+// topDown makes RGB rows from the top of four bytes a pixel in rows from the bottom.
+func topDown(rgbx []byte, w, h int) []byte {
+	rgb := make([]byte, 3*w*h)
+	for y := range h {
+		from, to := rgbx[4*w*(h-1-y):][:4*w], rgb[3*w*y:][:3*w]
+		for x := range w {
+			copy(to[3*x:3*x+3], from[4*x:4*x+3])
+		}
 	}
+	return rgb
 }
 
 // take gives a description from the stock, or nil.

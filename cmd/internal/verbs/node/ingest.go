@@ -29,7 +29,7 @@ type ingestOptions struct {
 func (o *ingestOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVarP(&o.Out, "out", "o", "", "the dataset's `folder`: new, empty, or a dataset to add to")
 	f.IntVar(&o.FPS, "fps", 0, "rows per second, in `Hz` (default: that of the dataset, 30 for a new one)")
-	f.IntVar(&o.Workers, "workers", 0, "recordings converted at the same time (default: half the processors)")
+	f.IntVar(&o.Workers, "workers", 0, "recordings converted at the same time (default: one for each processor)")
 	f.StringVar(&o.Codec, "codec", string(video.H264), "video `codec`: h264 or av1")
 	f.IntVar(&o.CRF, "crf", 0, "constant rate factor of the codec (default: the codec's own)")
 	f.StringVar(&o.Preset, "preset", "", "speed preset of the codec (default: the codec's own)")
