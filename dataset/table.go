@@ -483,6 +483,10 @@ func (d *Dataset) All() iter.Seq[EpisodeMeta] {
 	}
 }
 
+// At is the episode at place i of the table, in order of index, 0 <= i < NumEpisodes; without gaps its Index is i. An episode
+// whose extra columns can not be read comes without them, and the error says why.
+func (d *Dataset) At(i int) (EpisodeMeta, error) { return d.at(i) }
+
 // at is row i of the table.
 func (d *Dataset) at(i int) (EpisodeMeta, error) {
 	if d.table != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pinch-robotics/pinch/cmd/internal/program"
 	"github.com/pinch-robotics/pinch/dataset"
-	"github.com/pinch-robotics/pinch/dataset/check"
 )
 
 // Dataset makes `pinch dataset` with its verbs.
@@ -36,50 +35,6 @@ func datasetInfo() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
-	return cmd
-}
-
-type viewOptions struct {
-	dataset.ViewOptions
-	Out      string
-	Episodes string
-}
-
-// AddFlags adds the flags of `pinch dataset view`.
-func (o *viewOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVarP(&o.Out, "out", "o", "view", "the `folder` that the pages are written to")
-	f.StringVar(&o.Episodes, "episodes", "", "which `episodes`: 3 or 0-4 or 1,5,7-9 (default: all that are present)")
-	f.BoolVar(&o.Embed, "embed", false, "put the videos into the pages instead of beside them")
-}
-
-func (o *viewOptions) checkFlags() (err error) {
-	o.ViewOptions.Episodes, err = program.ParseEpisodes(o.Episodes)
-	return err
-}
-
-func datasetView() *cobra.Command {
-	var o viewOptions
-	cmd := &cobra.Command{
-		Use: "view DATASET", Short: "write an HTML page for each episode: video, poses, grippers, events", Args: cobra.ExactArgs(1),
-		Long: "Writes pages that need no network: an index and one page for each episode.\n" + program.ExitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.checkFlags(); err != nil {
-				return err
-			}
-			report, err := check.Run(cmd.Context(), args[0], check.Options{})
-			if err != nil {
-				return err
-			}
-			o.Report = report
-			index, err := dataset.View(cmd.Context(), args[0], o.Out, o.ViewOptions)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), index)
-			return err
-		},
-	}
-	o.AddFlags(cmd.Flags())
 	return cmd
 }
 
