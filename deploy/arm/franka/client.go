@@ -17,6 +17,7 @@ type client struct {
 	in      chan armlink.Message // closed when it has left
 	out     chan armlink.Message
 	quit    chan struct{}
+	deaf    chan struct{} // closed when nothing can be written any more
 	once    sync.Once
 	wg      sync.WaitGroup
 	greeted bool // Hello has been sent; the process's goroutine owns it
@@ -30,7 +31,7 @@ var errSlow = errors.New("the executor does not read its states")
 
 func newClient(nc net.Conn) *client {
 	c := &client{nc: nc, conn: armlink.NewConn(nc), in: make(chan armlink.Message, clientBuffer), out: make(chan armlink.Message, clientBuffer),
-		quit: make(chan struct{})}
+		quit: make(chan struct{}), deaf: make(chan struct{})}
 	c.wg.Add(2)
 	go c.read()
 	go c.write()
@@ -55,6 +56,7 @@ func (c *client) read() {
 
 func (c *client) write() {
 	defer c.wg.Done()
+	defer close(c.deaf)
 	for {
 		select {
 		case m := <-c.out:
@@ -75,7 +77,7 @@ func (c *client) send(m armlink.Message, wait bool) error {
 		select {
 		case c.out <- m:
 			return nil
-		case <-time.After(30 * time.Second):
+		case <-c.deaf:
 			return errSlow
 		}
 	}

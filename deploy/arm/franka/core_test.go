@@ -239,7 +239,7 @@ func TestLossBursts(t *testing.T) {
 
 // Whatever segments, stops and losses come: the arm never finds a limit broken.
 func TestNothingBreaksALimit(t *testing.T) {
-	runs := 25
+	runs := 10
 	switch {
 	case os.Getenv("PINCH_SOAK") != "":
 		runs = 1000

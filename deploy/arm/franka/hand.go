@@ -14,14 +14,19 @@ import (
 // handPatience is how long a gripper bus may fail before the arm stops: a lost packet is nothing, a pulled cable is.
 const handPatience = 100 * time.Millisecond
 
-// hand runs a gripper on a goroutine of its own, so that its bus never holds up anything.
+// hand runs a gripper on a goroutine of its own, so that its bus never holds up anything. In lock-step there is none: the process exchanges with each
+// report, while time stands.
 type hand struct {
-	dev arm.Hand
+	dev     arm.Hand
+	elapsed func() time.Duration
 
 	mu     sync.Mutex // guards what follows
 	goal   float64
 	rad    float64
 	broken error
+
+	failing bool // the last exchange failed; since then, by elapsed
+	since   time.Duration
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -39,8 +44,12 @@ func (p *process) startHand(ctx context.Context) error {
 	}
 	p.gripper.ClosedRad, p.gripper.OpenRad = p.Hand.Range()
 	life, cancel := context.WithCancel(context.Background())
-	p.hand = &hand{dev: p.Hand, goal: st.Rad, rad: st.Rad, cancel: cancel, done: make(chan struct{})}
-	go p.hand.run(life)
+	p.hand = &hand{dev: p.Hand, elapsed: p.elapsed, goal: st.Rad, rad: st.Rad, cancel: cancel, done: make(chan struct{})}
+	if p.LockStep {
+		close(p.hand.done)
+	} else {
+		go p.hand.run(life)
+	}
 	return nil
 }
 
@@ -60,37 +69,40 @@ func (h *hand) run(ctx context.Context) {
 	defer close(h.done)
 	tick := time.NewTicker(h.dev.Period())
 	defer tick.Stop()
-	var failing time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			h.exchange(ctx)
 		}
-		h.mu.Lock()
-		goal, broken := h.goal, h.broken
-		h.mu.Unlock()
-		var err error
-		if broken != nil {
-			err = h.dev.Recover(ctx)
-		}
-		var st arm.HandState
-		if err == nil {
-			st, err = h.dev.Exchange(ctx, goal)
-		}
-		if err == nil {
-			failing = time.Time{}
-		} else if failing.IsZero() {
-			failing = time.Now()
-		}
-		h.mu.Lock()
-		switch {
-		case err == nil:
-			h.rad, h.broken = st.Rad, nil
-		case errors.Is(err, arm.ErrHandAlarm), time.Since(failing) > handPatience:
-			h.broken = err
-		}
-		h.mu.Unlock()
+	}
+}
+
+// exchange is one round on the gripper's bus.
+func (h *hand) exchange(ctx context.Context) {
+	h.mu.Lock()
+	goal, broken := h.goal, h.broken
+	h.mu.Unlock()
+	var err error
+	if broken != nil {
+		err = h.dev.Recover(ctx)
+	}
+	var st arm.HandState
+	if err == nil {
+		st, err = h.dev.Exchange(ctx, goal)
+	}
+	if err != nil && !h.failing {
+		h.since = h.elapsed()
+	}
+	h.failing = err != nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err == nil:
+		h.rad, h.broken = st.Rad, nil
+	case errors.Is(err, arm.ErrHandAlarm), h.elapsed()-h.since > handPatience:
+		h.broken = err
 	}
 }
 

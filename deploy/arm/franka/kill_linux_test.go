@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "3") // the parallel tests mostly wait
+	_ = flag.Set("test.parallel", "5") // the parallel tests mostly wait
 	os.Exit(m.Run())
 }
 
@@ -180,7 +180,7 @@ func (c *cell) stats(i int) (s fciserve.Stats, moving bool, q [7]float64) {
 // ready waits until both arms are idle, acknowledging what has to be.
 func (c *cell) ready() bool {
 	last := time.Time{}
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		idle := 0
 		for _, a := range c.arms {
 			st, _, _, _ := a.look()
@@ -292,22 +292,30 @@ func TestFaultsAtRandomMoments(t *testing.T) {
 					}
 					continue
 				}
-				before := [2]fciserve.Stats{}
+				before, moving := [2]fciserve.Stats{}, true
 				for i := range before {
-					before[i], _, _ = c.stats(i)
+					c.on(i, func(r *fciserve.Robot) { before[i], moving = r.Stats, moving && r.Mode() == 2 })
+				}
+				if !moving { // an arm has lost its commands to this machine a moment ago
+					if spoiled++; spoiled > trials {
+						t.Skip("this machine is too busy for arms in real time")
+					}
+					continue
 				}
 				f.strike(c)
 				struck, _, _ := c.stats(0)
-				for end := time.Now().Add(f.settle); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+				for end := time.Now().Add(f.settle); time.Now().Before(end) && !c.settled(); time.Sleep(10 * time.Millisecond) {
 					c.drive()
 				}
 				if !c.check(n, before, struck, f.both, &slowest) {
-					spoiled++
+					if spoiled++; spoiled > trials {
+						t.Skip("this machine is too busy for arms in real time")
+					}
 					n--
 				}
 				_, _, held := c.stats(0)
 				f.heal(c)
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(60 * time.Millisecond)
 				_, _, q := c.stats(0)
 				for j := range q {
 					if math.Abs(q[j]-held[j]) > 1e-6 { // a motion that starts anew starts at float32
@@ -319,6 +327,21 @@ func TestFaultsAtRandomMoments(t *testing.T) {
 			t.Logf("%d trials: own rule after at most %d ms; %d trials repeated because an arm had stopped before", trials, slowest, spoiled)
 		})
 	}
+}
+
+// settled tells that no arm moves or is about to.
+func (c *cell) settled() bool {
+	for i := range c.robots {
+		still := false
+		c.on(i, func(r *fciserve.Robot) {
+			_, dq, _ := r.Desired()
+			still = dq == [7]float64{}
+		})
+		if st, _, _, _ := c.arms[1].look(); !still || st.Mode != armlink.ModeStopped {
+			return false
+		}
+	}
+	return true
 }
 
 func tail(s []string) []string { return s[max(0, len(s)-4):] }
@@ -339,6 +362,9 @@ func (c *cell) check(n int, before [2]fciserve.Stats, struck fciserve.Stats, bot
 		c.t.Fatalf("trial %d: after the fault the arms still move: left %v, right %v", n, movingL, movingR)
 	}
 	const starved = "communication_constraints_violation"
+	if !both && l.Stops == before[0].Stops && strings.HasPrefix(l.LastViolation, starved) {
+		return false // it stood already
+	}
 	if r.Stops != before[1].Stops && strings.HasPrefix(r.LastViolation, starved) || both && l.Stops != before[0].Stops && strings.HasPrefix(l.LastViolation, starved) {
 		return false
 	}

@@ -151,14 +151,17 @@ func (l *loop) serveCalls() {
 // receive waits for the newest state. Raw system calls keep the runtime's scheduler out of the way: the thread sleeps in the kernel and goes on
 // where it was.
 func (l *loop) receive() bool {
-	n, ok := l.recv(l.rx, 0)
-	if !ok {
+	n, errno := l.recv(l.rx, 0)
+	for errno == unix.EINTR {
+		n, errno = l.recv(l.rx, 0)
+	}
+	if errno != 0 {
 		return false
 	}
 	newest := id(l.rx[:n])
 	for { // states that queued up behind it
-		m, ok := l.recv(l.alt, unix.MSG_DONTWAIT)
-		if !ok {
+		m, errno := l.recv(l.alt, unix.MSG_DONTWAIT)
+		if errno != 0 {
 			return l.take(l.rx[:n])
 		}
 		if i := id(l.alt[:m]); i > newest {
@@ -197,22 +200,24 @@ func (l *loop) take(b []byte) bool {
 	return true
 }
 
-// recv reads one datagram of the arm.
-func (l *loop) recv(b []byte, flags uintptr) (int, bool) {
+// recv reads one datagram of the arm. After every signal it returns EINTR instead of going on by itself: the runtime stops a goroutine where a
+// function begins, not inside a raw call. A loop around the call would start its wait anew with each signal that asks it to stop, and keep the
+// collector, and with it the whole process, waiting for the next datagram; where a simulated arm shares the process, that one never comes.
+//
+//go:noinline
+func (l *loop) recv(b []byte, flags uintptr) (int, unix.Errno) {
 	var from unix.RawSockaddrInet4
 	size := uint32(unix.SizeofSockaddrInet4)
-	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags,
-			uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&size)))
-		switch {
-		case errno == unix.EINTR:
-			continue
-		case errno != 0 || !l.isArm(from.Addr):
-			return 0, false
-		}
-		l.peer = from
-		return int(n), true
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags,
+		uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&size)))
+	switch {
+	case errno != 0:
+		return 0, errno
+	case !l.isArm(from.Addr):
+		return 0, unix.EAGAIN
 	}
+	l.peer = from
+	return int(n), 0
 }
 
 // isArm tells the arm's address; on this machine itself, where simulated arms are, one address is as good as another.

@@ -142,7 +142,7 @@ func describe(t *testing.T) string {
 	t.Helper()
 	_, stop := strict(t, "127.0.0.94", 10)
 	defer stop()
-	s, err := fci.Dial(context.Background(), "127.0.0.94", 1)
+	s, err := fci.Dial(context.Background(), "127.0.0.94", 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}

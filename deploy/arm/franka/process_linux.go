@@ -24,7 +24,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p := &process{Options: o, log: o.Logger.With("component", "arm", "arm", o.Name), ended: make(chan *motionEnd, 4), jobDone: make(chan error, 1)}
+	p := &process{Options: o, log: o.Logger.With("component", "arm", "arm", o.Name), ended: make(chan *motionEnd, 4), jobDone: make(chan error, 1), began: time.Now()}
 	if err := p.open(ctx); err != nil {
 		return fmt.Errorf("%s arm: %w", o.Name, err)
 	}
@@ -63,8 +63,19 @@ type process struct {
 	ended    chan *motionEnd
 	job      bool // a recovery is under way
 	jobDone  chan error
-	lastTry  time.Time // of an error recovery
+	began    time.Time
+	tried    bool          // an error recovery has been tried
+	lastTry  time.Duration // when, by elapsed
 	tryAfter time.Duration
+}
+
+// elapsed is the time that limits and pauses are measured in: this machine's, in lock-step the arm's own. There nothing may depend on how fast anybody
+// is; what never comes is waited for until the executor, the arm or the operator ends it.
+func (p *process) elapsed() time.Duration {
+	if p.LockStep {
+		return time.Duration(p.now().TNS)
+	}
+	return time.Since(p.began)
 }
 
 // motionEnd is the arm's word on a motion.
@@ -127,7 +138,7 @@ const firstStateTime = 5 * time.Second
 
 // connect opens the session, waits for the first state and applies the settings. Before the loop runs it reads the socket itself.
 func (p *process) connect(ctx context.Context) (*fci.State, error) {
-	s, err := fci.Dial(ctx, p.Address, p.udpPort)
+	s, err := fci.Dial(ctx, p.Address, p.udpPort, p.LockStep)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +148,8 @@ func (p *process) connect(ctx context.Context) (*fci.State, error) {
 	p.loop.attach(s.Version(), s.RemoteIP())
 	var st fci.State
 	for end := time.Now().Add(firstStateTime); ; {
-		n, ok := p.loop.recv(p.loop.rx, 0)
-		if ok {
+		n, errno := p.loop.recv(p.loop.rx, 0)
+		if errno == 0 {
 			s.SetStateBytes(n)
 			if err := fci.DecodeState(s.Version(), p.loop.rx[:n], &st); err != nil {
 				_ = s.Close()
@@ -146,7 +157,11 @@ func (p *process) connect(ctx context.Context) (*fci.State, error) {
 			}
 			break
 		}
-		if time.Now().After(end) {
+		if err := errors.Join(ctx.Err(), s.Err()); err != nil {
+			_ = s.Close()
+			return nil, err
+		}
+		if !p.LockStep && time.Now().After(end) { // arms that share a world begin together
 			_ = s.Close()
 			return nil, fmt.Errorf("the arm accepted the connection but no state came within %v: UDP from %s to port %d of this machine is blocked", firstStateTime, s.RemoteIP(), p.udpPort)
 		}
@@ -227,12 +242,16 @@ func (p *process) call(f func(*loop)) error {
 	case <-p.loop.done:
 		return errors.New("the loop has ended")
 	}
+	var late <-chan time.Time
+	if !p.LockStep {
+		late = time.After(5 * time.Second)
+	}
 	select {
 	case <-done:
 		return nil
 	case <-p.loop.done:
 		return errors.New("the loop has ended")
-	case <-time.After(5 * time.Second):
+	case <-late:
 		return errors.New("the loop does not answer")
 	}
 }
@@ -246,12 +265,15 @@ func (p *process) now() Report {
 
 // await waits until the loop reports what ok wants.
 func (p *process) await(ctx context.Context, what string, limit time.Duration, ok func(Report) (bool, error)) error {
-	for end := time.Now().Add(limit); ; {
+	for end := p.elapsed() + limit; ; {
 		done, err := ok(p.now())
 		if done || err != nil {
 			return err
 		}
-		if time.Now().After(end) {
+		if err := p.sessionErr(); p.LockStep && err != nil { // no time will pass
+			return err
+		}
+		if p.elapsed() > end {
 			return fmt.Errorf("the arm did not %s within %v; it is in mode %q (%s)", what, limit, p.now().Robot, p.now().Reason)
 		}
 		select {
@@ -260,6 +282,14 @@ func (p *process) await(ctx context.Context, what string, limit time.Duration, o
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
+}
+
+// sessionErr is why the connection to the arm ended, nil while it lives.
+func (p *process) sessionErr() error {
+	p.mu.Lock()
+	s := p.session
+	p.mu.Unlock()
+	return s.Err()
 }
 
 // close ends loop, connection and hand.

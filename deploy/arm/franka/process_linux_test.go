@@ -3,6 +3,7 @@ package franka
 import (
 	"context"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +218,26 @@ func TestProcessInLockStep(t *testing.T) {
 				t.Errorf("version %d: %+v", version, r.Stats)
 			}
 		})
+	}
+}
+
+// The collector stops the world while the loop waits for a state that another goroutine of the same process has to send: it must not have to wait for that state.
+func TestTheLoopLetsTheCollectorRun(t *testing.T) {
+	s := serve(t, true, fciserve.RobotOptions{})
+	s.until(armlink.ModeIdle, 3)
+	// The executor grants nothing and the arm waits for its answer: the loop stands in hold. Free time again, so that it stands in the call.
+	_ = s.conn.Close()
+	s.conn = nil
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 60 {
+			runtime.GC()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second): // they took several seconds each
+		t.Error("60 collections took more than a minute")
 	}
 }

@@ -48,17 +48,17 @@ func (p *process) makeReady(ctx context.Context, clearErrors bool) error {
 
 // clear asks the arm to clear its errors, not too often.
 func (p *process) clear(ctx context.Context, s *fci.Session) error {
-	since := time.Since(p.lastTry)
+	since := p.elapsed() - p.lastTry
 	if since > calmTime || p.tryAfter == 0 {
 		p.tryAfter = recoveryPause
 	}
-	if left := p.tryAfter - since; left > 0 && !p.lastTry.IsZero() {
+	if left := p.tryAfter - since; left > 0 && p.tried {
 		return fmt.Errorf("errors were cleared %.1f s ago; look for what the arm runs into, then try again in %.1f s", since.Seconds(), left.Seconds())
 	}
-	if since < calmTime && !p.lastTry.IsZero() {
+	if since < calmTime && p.tried {
 		p.tryAfter = min(2*p.tryAfter, p.pauseMax)
 	}
-	p.lastTry = time.Now()
+	p.tried, p.lastTry = true, p.elapsed()
 	p.log.Info("errors are cleared", "were", p.now().Errors.String())
 	return s.Recover(ctx)
 }
@@ -118,7 +118,7 @@ func (p *process) reconnect(ctx context.Context) error {
 	if s.Err() == nil {
 		return nil
 	}
-	fresh, err := fci.Dial(ctx, p.Address, p.udpPort)
+	fresh, err := fci.Dial(ctx, p.Address, p.udpPort, p.LockStep)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (p *process) run(ctx context.Context, clients <-chan *client) error {
 		case c := <-clients:
 			p.greet(life, c)
 		case r := <-p.loop.reports:
-			p.take(r)
+			p.take(life, r)
 		case m, open := <-messages:
 			if !open {
 				p.log.Info("the executor left")
@@ -127,11 +127,14 @@ func (p *process) note(r Report) {
 }
 
 // take notes a report and passes it on.
-func (p *process) take(r Report) {
+func (p *process) take(ctx context.Context, r Report) {
 	p.note(r)
 	finger := r.FingerC
 	if p.hand != nil {
 		p.hand.set(r.FingerC)
+		if p.LockStep {
+			p.hand.exchange(ctx)
+		}
 		finger = p.hand.measured()
 		if err := p.hand.fault(); err != nil && r.Mode == armlink.ModeMoving {
 			p.stop(fmt.Sprintf("the gripper: %v", err))
@@ -208,8 +211,13 @@ func (p *process) leave(reason string) {
 	})
 }
 
+// windTime is how long the end of the process may take; another arm of a world in lock-step may hold its time.
+const windTime = 6 * time.Second
+
 // wind stops the arm and ends its motion before the process ends.
 func (p *process) wind(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, windTime)
+	defer cancel()
 	p.stop("the arm process was told to end")
 	p.leave("the arm process was told to end")
 	pump := make(chan struct{})

@@ -34,9 +34,6 @@ type ArmOptions struct {
 	Phase  time.Duration // its clock ticks this much after whole milliseconds; real time without Shared only
 }
 
-// lockStepTimeout is how long a client in lock-step may take for one answer before its cycle counts as lost.
-const lockStepTimeout = 10 * time.Second
-
 func (o *Options) check() error {
 	if len(o.Arms) == 0 {
 		return errors.New("simulated arms: none is given")

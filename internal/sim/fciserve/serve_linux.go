@@ -331,12 +331,9 @@ func (l *loop) wait(ctx context.Context) bool {
 	return true
 }
 
-// await waits for the client's answer to the last state if one is due.
+// await waits for the client's answer to the last state if one is due, however long that takes: a client that leaves ends the wait.
 func (s *station) await(ctx context.Context) bool {
-	for end := time.Now().Add(lockStepTimeout); time.Now().Before(end); {
-		if ctx.Err() != nil {
-			return false
-		}
+	for ctx.Err() == nil {
 		s.mu.Lock()
 		s.drain()
 		done := s.client == nil || s.robot.cmd != nil || !s.robot.due()
@@ -348,7 +345,7 @@ func (s *station) await(ctx context.Context) bool {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		_, _ = unix.Poll(fds, 5)
 	}
-	return true
+	return false
 }
 
 // drain takes all datagrams that have come.

@@ -22,6 +22,7 @@ type Session struct {
 	version Version
 	conn    *net.TCPConn
 	oldTen  bool
+	patient bool // answers may take as long as the context lets them
 
 	mu      sync.Mutex // guards what follows and the order of requests on the wire
 	next    uint32
@@ -47,14 +48,15 @@ const (
 
 // Dial connects to the arm at addr ("host" or "host:port", default port 1337), which then sends its states to udpPort of the address this
 // machine connects from. The version is the server's: the newest is tried first, and the one the server names after it. A server of
-// another version gives an error wrapping ErrVersion.
-func Dial(ctx context.Context, addr string, udpPort int) (*Session, error) {
+// another version gives an error wrapping ErrVersion. A patient session waits for answers as long as the context of a call lets it, for simulated arms whose time
+// may stand still.
+func Dial(ctx context.Context, addr string, udpPort int, patient bool) (*Session, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(addr, fmt.Sprint(CommandPort))
 	}
 	v := MaxVersion
 	for try := 0; ; try++ {
-		s, named, err := connect(ctx, addr, udpPort, v)
+		s, named, err := connect(ctx, addr, udpPort, v, patient)
 		if err != nil {
 			return nil, fmt.Errorf("connect to the arm at %s: %w", addr, err)
 		}
@@ -72,7 +74,7 @@ func Dial(ctx context.Context, addr string, udpPort int) (*Session, error) {
 }
 
 // connect makes one attempt; a server that refuses the version gives no session and names its own.
-func connect(ctx context.Context, addr string, udpPort int, v Version) (*Session, Version, error) {
+func connect(ctx context.Context, addr string, udpPort int, v Version, patient bool) (*Session, Version, error) {
 	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3}}
 	nc, err := d.DialContext(ctx, "tcp", addr)
 	if errors.Is(err, syscall.ECONNREFUSED) {
@@ -81,7 +83,7 @@ func connect(ctx context.Context, addr string, udpPort int, v Version) (*Session
 	if err != nil {
 		return nil, 0, err
 	}
-	s := &Session{version: v, conn: nc.(*net.TCPConn), waiting: map[uint32]chan answer{}, closed: make(chan struct{})}
+	s := &Session{version: v, patient: patient, conn: nc.(*net.TCPConn), waiting: map[uint32]chan answer{}, closed: make(chan struct{})}
 	go s.read()
 	var req [4]byte
 	binary.LittleEndian.PutUint16(req[0:], uint16(v))
@@ -180,8 +182,12 @@ func (s *Session) call(ctx context.Context, c Call, payload []byte, limit time.D
 }
 
 func (s *Session) wait(ctx context.Context, c Call, ch chan answer, limit time.Duration) ([]byte, error) {
-	t := time.NewTimer(limit)
-	defer t.Stop()
+	var late <-chan time.Time
+	if !s.patient {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		late = t.C
+	}
 	select {
 	case a := <-ch:
 		return a.payload, nil
@@ -192,7 +198,7 @@ func (s *Session) wait(ctx context.Context, c Call, ch chan answer, limit time.D
 		default:
 		}
 		return nil, fmt.Errorf("%s: %w: %w", c, ErrClosed, s.Err())
-	case <-t.C:
+	case <-late:
 		return nil, fmt.Errorf("%s: the arm did not answer within %v", c, limit)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s: %w", c, ctx.Err())

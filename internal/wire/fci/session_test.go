@@ -103,7 +103,7 @@ func TestRequestsEqualTheVendors(t *testing.T) {
 		p.Close()
 	})
 	ctx := context.Background()
-	s, err := Dial(ctx, addr, 0xd3a1)
+	s, err := Dial(ctx, addr, 0xd3a1, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestVersionIsTheServers(t *testing.T) {
 		p.want("0a000000010000000c000000") // recovery is call 10 in version 7
 		p.answer("0a000000010000000d00000000")
 	})
-	s, err := Dial(context.Background(), addr, 12345)
+	s, err := Dial(context.Background(), addr, 12345, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestVersionIsTheServers(t *testing.T) {
 		p.want("0000000000000000100000000a003930")
 		p.answer("00000000000000000f000000010400")
 	})
-	if _, err := Dial(context.Background(), old, 12345); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 4 (Panda system 4.0.0)") {
+	if _, err := Dial(context.Background(), old, 12345, false); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 4 (Panda system 4.0.0)") {
 		t.Errorf("version 4: %v", err)
 	}
 	foreign := script(t, func(p *player) {
@@ -182,7 +182,7 @@ func TestVersionIsTheServers(t *testing.T) {
 		p.want("0000000000000000100000000a003930")
 		p.answer(hex.EncodeToString([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")))
 	})
-	if _, err := Dial(context.Background(), foreign, 12345); err == nil || !strings.Contains(err.Error(), "no Franka interface") {
+	if _, err := Dial(context.Background(), foreign, 12345, false); err == nil || !strings.Contains(err.Error(), "no Franka interface") {
 		t.Errorf("a web server: %v", err)
 	}
 }
