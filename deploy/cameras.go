@@ -22,8 +22,9 @@ type wrist struct {
 	mu      sync.Mutex // guards everything below
 	changed chan struct{}
 	frames  []Frame // newest last, at most keepFrames
-	taken   int64   // capture time of the newest frame handed out by fresh
 	err     error
+
+	taken int64 // capture time of the newest frame handed out by fresh, whose caller owns it
 }
 
 // keepFrames per camera: two seconds at 30 Hz, 1.5 MB of JPEG.
@@ -43,10 +44,7 @@ func (w *wrist) read(ctx context.Context) {
 		if err != nil {
 			w.err = fmt.Errorf("%s wrist camera: %w", w.info.Name, err)
 		} else {
-			w.frames = append(w.frames, f)
-			if n := len(w.frames) - keepFrames; n > 0 {
-				w.frames = append(w.frames[:0], w.frames[n:]...)
-			}
+			w.keep(f)
 		}
 		close(w.changed)
 		w.changed = make(chan struct{})
@@ -54,6 +52,14 @@ func (w *wrist) read(ctx context.Context) {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// keep adds a frame; the caller holds mu.
+func (w *wrist) keep(f Frame) {
+	w.frames = append(w.frames, f)
+	if n := len(w.frames) - keepFrames; n > 0 {
+		w.frames = append(w.frames[:0], w.frames[n:]...)
 	}
 }
 
@@ -90,13 +96,27 @@ func (w *wrist) wait(ctx context.Context, t int64) error {
 	}
 }
 
-// fresh hands out the frames up to now that were not handed out before.
-func (w *wrist) fresh(now int64) []Frame {
+// seen is what a camera has shown up to one moment, oldest first. A control step looks once and decides by that, whatever comes meanwhile, so that it can be
+// replayed.
+type seen []Frame
+
+// upTo is what is here and was captured at or before now.
+func (w *wrist) upTo(now int64, into seen) seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []Frame
+	into = into[:0]
 	for _, f := range w.frames {
-		if f.CaptureNS > w.taken && f.CaptureNS <= now+stampSlack {
+		if f.CaptureNS <= now+stampSlack {
+			into = append(into, f)
+		}
+	}
+	return into
+}
+
+// fresh hands out the frames that were not handed out before.
+func (w *wrist) fresh(s seen) (out seen) {
+	for _, f := range s {
+		if f.CaptureNS > w.taken {
 			out = append(out, f)
 			w.taken = f.CaptureNS
 		}
@@ -105,12 +125,10 @@ func (w *wrist) fresh(now int64) []Frame {
 }
 
 // before gives the newest frame captured at or before t.
-func (w *wrist) before(t int64) (Frame, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := len(w.frames) - 1; i >= 0; i-- {
-		if w.frames[i].CaptureNS <= t+stampSlack {
-			return w.frames[i], true
+func (s seen) before(t int64) (Frame, bool) {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i].CaptureNS <= t+stampSlack {
+			return s[i], true
 		}
 	}
 	return Frame{}, false

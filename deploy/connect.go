@@ -37,6 +37,8 @@ type Session struct {
 	incoming chan any // armlink.Message or error, from the reader goroutine
 	state    armlink.State
 	faults   []string // refused messages not reported yet
+
+	source func() error // gives the next state of a log that is replayed; nil: the link does
 }
 
 // Connect reaches the arm process and the wrist cameras of a cell and waits for the first state. ctx bounds connecting only.
@@ -172,7 +174,7 @@ func (s *Session) take(st *armlink.State) error {
 	}
 	for i, a := range st.Arms {
 		for j := range a.Q {
-			if !finite(a.Q[j]) || !finite(a.QCmd[j]) {
+			if !finite(a.Q[j]) || !finite(a.QCmd[j]) || !finite(a.DQ[j]) || !finite(a.DQCmd[j]) {
 				return fmt.Errorf("%w: %s arm reports joint %d as %v, commanded %v", ErrCellLost, s.hello.Arms[i].Name, j+1, a.Q[j], a.QCmd[j])
 			}
 		}
@@ -189,6 +191,9 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // next lets one period pass and returns at its state: by a grant in lock-step, by waiting in real time. In real time late states are
 // skipped, so that the newest counts.
 func (s *Session) next(ctx context.Context) error {
+	if s.source != nil {
+		return s.source()
+	}
 	until := s.state.TNS + s.hello.PeriodNS
 	if s.hello.Clock == armlink.LockStep {
 		if err := s.conn.Write(&armlink.Advance{UntilNS: until}); err != nil {

@@ -32,9 +32,10 @@ type executor struct {
 	commits   []commit // what was sent, oldest first; the last may lie lead ahead of now
 	path      *path
 	finishing bool
-	off       int // commits in a row whose hands missed their targets
-	unsent    int // commits at the end that extend has not returned yet
-	short     int // rows of the newest chunk that can be reached, 0: all
+	off       int        // commits in a row whose hands missed their targets
+	unsent    int        // commits at the end that extend has not returned yet
+	short     int        // rows of the newest chunk that can be reached, 0: all
+	raised    [2]float64 // m, by which rows of the newest chunk were raised at most (see pair.tableRise)
 }
 
 // commit is one knot of both arms with where it stands in policy time.
@@ -132,6 +133,7 @@ func (e *executor) takeOver(now, tObs int64, c Chunk) error {
 		return fmt.Errorf("row %d implies hand motion up to %.2f m/s and %.2f rad/s, allowed %.2f and %.2f: %w",
 			at, speed, rate, e.safety.HandSpeedMPS, e.safety.HandRateRadPS, ErrRejected)
 	}
+	e.raised = [2]float64{}
 	curve, origin, err := e.place(tObs, c)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
@@ -177,7 +179,9 @@ func (e *executor) place(tObs int64, c Chunk) (*curve, float64, error) {
 		for h := range rows[k].finger {
 			g := &e.pair.arms[h].gripper
 			rows[k].finger[h] = math.Min(math.Max(rows[k].finger[h], g.ClosedRad), g.OpenRad)
-			rows[k].pose[h].Pos.Z += e.pair.tableRise(h, rows[k].pose[h], rows[k].finger[h])
+			rise := e.pair.tableRise(h, rows[k].pose[h], rows[k].finger[h])
+			rows[k].pose[h].Pos.Z += rise
+			e.raised[h] = math.Max(e.raised[h], rise)
 		}
 	}
 	// A finger label is the angle one step later in both timings.

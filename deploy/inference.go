@@ -4,23 +4,25 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/pinch-robotics/pinch/frames"
 	"github.com/pinch-robotics/pinch/internal/imaging"
+	"github.com/pinch-robotics/pinch/internal/quantile"
 	"github.com/pinch-robotics/pinch/internal/wire/armlink"
 )
 
 // asked is one question to the policy.
 type asked struct {
 	obs    Observation
-	jpeg   [2][]byte
-	tObs   int64 // cell's clock, ns
+	jpeg   [][2][]byte    // of the present moment and those before it
+	hands  [2]frames.Pose // at the observation
+	tObs   int64          // cell's clock, ns
 	tAsked int64
 	stale  bool // the prompt changed meanwhile: the answer is dropped
 	answer chan answered
-	due    int64 // lock-step: when the answer counts as arrived
+	due    int64 // when the answer counts as arrived, in lock-step and in a replay
 }
 
 type answered struct {
@@ -36,10 +38,16 @@ type inquirer struct {
 	lockStep bool
 	latency  *latencies
 	maxWait  time.Duration
+	// replay answers from a log instead of asking; nil: the policy is asked.
+	replay func(a *asked)
 }
 
 func (q *inquirer) ask(ctx context.Context, a *asked) {
 	a.answer = make(chan answered, 1)
+	if q.replay != nil {
+		q.replay(a)
+		return
+	}
 	work := func() {
 		start := time.Now()
 		var r answered
@@ -71,7 +79,7 @@ func (q *inquirer) deadline() time.Duration {
 
 // arrived gives the answer once it counts as arrived at now.
 func (q *inquirer) arrived(a *asked, now int64) (answered, bool) {
-	if q.lockStep && now < a.due {
+	if now < a.due {
 		return answered{}, false
 	}
 	select {
@@ -84,12 +92,18 @@ func (q *inquirer) arrived(a *asked, now int64) (answered, bool) {
 }
 
 func decodeFrames(a *asked) error {
-	for h, into := range [2]*imaging.RGB{&a.obs.Left, &a.obs.Right} {
-		im, err := imaging.DecodeJPEG(a.jpeg[h])
-		if err != nil {
-			return fmt.Errorf("%s wrist frame captured at %d ns: %w", Hands[h], a.tObs, err)
+	for f, jpeg := range a.jpeg {
+		obs := &a.obs
+		if f > 0 {
+			obs = &a.obs.Past[f-1]
 		}
-		*into = im
+		for h, into := range [2]*imaging.RGB{&obs.Left, &obs.Right} {
+			im, err := imaging.DecodeJPEG(jpeg[h])
+			if err != nil {
+				return fmt.Errorf("%s wrist frame, moment %d of the observation at %d ns: %w", Hands[h], f, a.tObs, err)
+			}
+			*into = im
+		}
 	}
 	return nil
 }
@@ -120,7 +134,7 @@ func (l *latencies) add(d time.Duration, plan bool) {
 	}
 }
 
-// expect is the latency to plan for: the 90th percentile of the window, the configured value before there is one.
+// expect is the latency to plan for: the 0.9 quantile of the window, the configured value before there is one.
 func (l *latencies) expect() time.Duration {
 	if len(l.window) == 0 {
 		return l.initial
@@ -136,9 +150,12 @@ func (l *latencies) summary() Latency {
 }
 
 func percentile(d []time.Duration, p float64) time.Duration {
-	s := append([]time.Duration(nil), d...)
-	sort.Slice(s, func(i, j int) bool { return s[i] < s[j] })
-	return s[int(math.Ceil(p*float64(len(s))))-1]
+	s := make([]float64, len(d))
+	for i, v := range d {
+		s[i] = float64(v)
+	}
+	slices.Sort(s)
+	return time.Duration(quantile.Linear(s, p))
 }
 
 // history keeps measured hands for interpolation at a camera's time.

@@ -21,6 +21,15 @@ const (
 	KeyPrompt      = "prompt"
 )
 
+// Keys that an observation has beyond them for policies that ask for more.
+const (
+	KeyPast   = ".past" // appended to a key: earlier moments, newest first, along a first axis
+	KeyPrefix = "action_prefix"
+)
+
+// KeyHands are the keys of Observation.Hands.
+var KeyHands = [2]string{"observation.pose.left_hand_root.absolute", "observation.pose.right_hand_root.absolute"}
+
 // Shape of the contract's action chunk.
 const (
 	ActionColumns = 16 // 7 left delta, 7 right delta (x y z qx qy qz qw), left and right finger angle
@@ -33,6 +42,17 @@ type Observation struct {
 	LeftFromRight frames.Pose // right hand_root in left hand_root
 	FingerRad     [2]float64  // finger angle, left and right
 	Prompt        string
+
+	// What follows goes only to policies whose metadata asks for it (Contract), and is no part of the arena's contract.
+
+	// Hands are the poses of both hands in the frame "cell", for policies that answer with absolute poses; nil: not given.
+	Hands *[2]frames.Pose
+	// Past are earlier moments, newest first: Past[f-1] is f frame intervals old. Only pictures, relative pose and fingers count. At the beginning of a run
+	// there are fewer.
+	Past []Observation
+	// Prefix are first rows that the arms will carry out whatever the answer is, rows of ActionColumns numbers as body deltas of timing next: the tail of
+	// the chunk before, as far as the answer comes too late to change it.
+	Prefix []float32
 
 	// Consumed is the policy time since the run began: how much of the motion asked for has been carried out. Not part of the contract and
 	// never sent; baselines inside this program use it.
@@ -103,7 +123,25 @@ type Contract struct {
 	PoseTiming    Timing
 	Checkpoint    string   // hash, may be empty
 	Prompts       []string // what it was trained on, may be empty
+
+	Answer        AnswerForm // form of the poses in an answer; not stated: body deltas, the arena's
+	Frames        int        // moments that an observation shows; not stated: 1, the present one
+	FrameInterval float64    // s, between them
+	MaxPrefix     int        // rows of a committed prefix that it takes (real-time chunking); not stated: none
+	HandPoses     bool       // it wants Observation.Hands
 }
+
+// AnswerForm is the form of the poses in an answer's rows.
+type AnswerForm string
+
+const (
+	// AnswerDeltas: each row moves a hand from where the row before left it; Contract.PoseReference and PoseTiming say how.
+	AnswerDeltas AnswerForm = "body_deltas"
+	// AnswerChunkPoses: each row is a hand's pose seen from its pose at the observation.
+	AnswerChunkPoses AnswerForm = "chunk_poses"
+	// AnswerAbsolute: each row is a hand's pose in the frame of Observation.Hands.
+	AnswerAbsolute AnswerForm = "absolute_poses"
+)
 
 // Reference says in whose axes a row's translation is given.
 type Reference string
@@ -159,6 +197,9 @@ func ReadContract(metadata, override map[string]any) (Contract, error) {
 			return c, fmt.Errorf("policy states horizon %v, want at least %d: %w", h, MinRows, ErrBadMetadata)
 		}
 	}
+	if err := c.readExtras(get); err != nil {
+		return c, err
+	}
 	ck, _ := get("checkpoint")
 	c.Checkpoint = text(ck)
 	if list, ok := metadata["prompts"].([]any); ok {
@@ -169,6 +210,52 @@ func ReadContract(metadata, override map[string]any) (Contract, error) {
 		c.Prompts = append(c.Prompts, list...)
 	}
 	return c, nil
+}
+
+// maxFrames and maxPrefixRows bound what a policy may ask for beyond the arena's observation.
+const (
+	maxFrames     = 16
+	maxPrefixRows = 256
+)
+
+// readExtras reads what goes beyond the arena's contract; nothing of it has to be stated.
+func (c *Contract) readExtras(get func(string) (any, bool)) error {
+	c.Answer, c.Frames = AnswerDeltas, 1
+	if v, ok := get("answer"); ok {
+		switch c.Answer = AnswerForm(text(v)); c.Answer {
+		case AnswerDeltas:
+		case AnswerChunkPoses, AnswerAbsolute:
+			if c.PoseReference != ReferenceBody || c.PoseTiming != TimingNext {
+				return fmt.Errorf("policy states answer %s with pose_reference %s and pose_timing %s, want body and next: %w", c.Answer, c.PoseReference, c.PoseTiming, ErrBadMetadata)
+			}
+		default:
+			return fmt.Errorf("policy states answer %v, want %s, %s or %s: %w", v, AnswerDeltas, AnswerChunkPoses, AnswerAbsolute, ErrBadMetadata)
+		}
+	}
+	for _, n := range []struct {
+		key    string
+		into   *int
+		lo, hi float64
+	}{{"frames", &c.Frames, 1, maxFrames}, {"max_prefix", &c.MaxPrefix, 0, maxPrefixRows}} {
+		if v, ok := get(n.key); ok {
+			f, ok := number(v, true)
+			if !ok || !(f >= n.lo && f <= n.hi) || f != math.Trunc(f) {
+				return fmt.Errorf("policy states %s %v, want a whole number, %v to %v: %w", n.key, v, n.lo, n.hi, ErrBadMetadata)
+			}
+			*n.into = int(f)
+		}
+	}
+	if c.Frames > 1 {
+		v, ok := number(get("frame_interval_s"))
+		if !ok || !(v > 0 && v <= 10) {
+			return fmt.Errorf("policy wants %d frames and states frame_interval_s %v, want above 0 to 10: %w", c.Frames, v, ErrBadMetadata)
+		}
+		c.FrameInterval = v
+	}
+	v, _ := get("hand_poses")
+	c.HandPoses, _ = v.(bool)
+	c.HandPoses = c.HandPoses || c.Answer == AnswerAbsolute
+	return nil
 }
 
 // Map is the contract as metadata, the inverse of ReadContract.
@@ -184,6 +271,18 @@ func (c Contract) Map() map[string]any {
 	}
 	if len(c.Prompts) > 0 {
 		m["prompts"] = c.Prompts
+	}
+	if c.Answer != "" && c.Answer != AnswerDeltas {
+		m["answer"] = string(c.Answer)
+	}
+	if c.Frames > 1 {
+		m["frames"], m["frame_interval_s"] = c.Frames, c.FrameInterval
+	}
+	if c.MaxPrefix > 0 {
+		m["max_prefix"] = c.MaxPrefix
+	}
+	if c.HandPoses {
+		m["hand_poses"] = true
 	}
 	return m
 }

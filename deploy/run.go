@@ -18,6 +18,8 @@ type run struct {
 	exec     *executor
 	inq      inquirer
 	hist     history
+	seen     [2]seen // of the wrist cameras, in this step
+	noted    int     // refused messages that the log has already
 	stall    stall
 	scene    scene
 
@@ -43,9 +45,18 @@ func (s *Session) Run(ctx context.Context, opts RunOptions) (Result, error) {
 	if why, stopped := s.stopped(); stopped {
 		return Result{}, fmt.Errorf("run: the cell waits for an acknowledgement (recover): %s", why)
 	}
+	return r.drive(ctx)
+}
+
+// drive runs until the end and sums up.
+func (r *run) drive(ctx context.Context) (Result, error) {
+	s := r.s
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends an inference that is still under way
-	err = r.loop(ctx)
+	err := r.loop(ctx)
+	if err != nil && !errors.Is(err, ErrDiffers) && !errors.Is(err, errLogEnds) {
+		_ = r.event("lost", err.Error())
+	}
 	r.res.Duration = time.Duration(s.state.TNS - r.begun)
 	r.res.PolicyLatency = r.inq.latency.summary()
 	if math.IsInf(r.res.MinArmDistance, 1) {
@@ -57,6 +68,16 @@ func (s *Session) Run(ctx context.Context, opts RunOptions) (Result, error) {
 		return r.res, fmt.Errorf("run: %w", err)
 	}
 	return r.res, nil
+}
+
+// replay is Run with answers from a log.
+func (s *Session) replay(ctx context.Context, opts RunOptions, answers func(*asked)) (Result, error) {
+	r, err := s.newRun(opts)
+	if err != nil {
+		return Result{}, err
+	}
+	r.inq.replay = answers
+	return r.drive(ctx)
 }
 
 func (s *Session) newRun(opts RunOptions) (*run, error) {
@@ -83,6 +104,9 @@ func (s *Session) newRun(opts RunOptions) (*run, error) {
 func (r *run) loop(ctx context.Context) error {
 	q, finger := r.s.commanded()
 	r.begun = r.s.state.TNS
+	if err := r.logRun(); err != nil {
+		return err
+	}
 	r.exec.begin(r.begun, q, finger)
 	if err := r.event("begin", r.prompt); err != nil {
 		return err
@@ -152,9 +176,6 @@ var errStateAge = errors.New("state too old")
 // record logs what was measured and, in lock-step, waits for the frames that are due, so that log and decisions do not depend on who was
 // faster.
 func (r *run) record(ctx context.Context, now int64, m hands) error {
-	if err := r.opts.Log.state(now, m.pose, m.finger); err != nil {
-		return err
-	}
 	for h, w := range r.s.wrists {
 		if due, ok := w.newestDue(r.s.hello.StartNS, now); ok && r.inq.lockStep {
 			limit, cancel := context.WithTimeoutCause(ctx, answerTimeout, errors.New("camera is silent"))
@@ -164,7 +185,16 @@ func (r *run) record(ctx context.Context, now int64, m hands) error {
 				return fmt.Errorf("%w: %w", ErrCellLost, err)
 			}
 		}
-		for _, f := range w.fresh(now) {
+		r.seen[h] = w.upTo(now, r.seen[h])
+	}
+	if err := r.logState(now); err != nil {
+		return err
+	}
+	if err := r.opts.Log.state(now, m.pose, m.finger); err != nil {
+		return err
+	}
+	for h, w := range r.s.wrists {
+		for _, f := range w.fresh(r.seen[h]) {
 			if f.CaptureNS < r.begun {
 				continue
 			}
@@ -190,7 +220,7 @@ func (r *run) gates(now int64) string {
 	r.res.MinArmDistance = math.Min(r.res.MinArmDistance, r.s.surfaces(&r.scene))
 	for h, w := range r.s.wrists {
 		_, due := w.newestDue(r.s.hello.StartNS, now)
-		f, ok := w.before(now)
+		f, ok := r.seen[h].before(now)
 		if age := now - max(f.CaptureNS, r.begun); (due || ok) && age > int64(ms(safety.ObservationMaxAgeMS)) {
 			return fmt.Sprintf("newest %s wrist frame is %d ms old, allowed %.0f", Hands[h], age/1e6, safety.ObservationMaxAgeMS)
 		}
@@ -263,13 +293,17 @@ func (r *run) hook(ctx context.Context, now int64, m hands) error {
 		return nil
 	}
 	st := Step{TNS: now, Elapsed: time.Duration(now - r.begun), Hands: m.pose, FingerRad: m.finger, State: r.s.state, Prompt: r.prompt, Chunks: r.res.Chunks}
-	for h, w := range r.s.wrists {
-		st.Frames[h], _ = w.before(now)
+	for h := range r.seen {
+		st.Frames[h], _ = r.seen[h].before(now)
 	}
 	d, err := r.opts.Step(ctx, st)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("step hook: %w", err)
+	}
+	if err := r.logDirective(now, d); err != nil {
+		return err
+	}
+	switch {
 	case d.End:
 		return r.end(now, OutcomeEnded, d.Reason)
 	case d.Prompt != "" && d.Prompt != r.prompt:
@@ -330,20 +364,19 @@ func (r *run) due(now int64) bool {
 
 // ask sends the newest observation: both wrist frames at their newest common time, the hands as measured then.
 func (r *run) ask(ctx context.Context, now int64) error {
-	left, okL := r.s.wrists[0].before(now)
-	right, okR := r.s.wrists[1].before(now)
+	left, okL := r.seen[0].before(now)
+	right, okR := r.seen[1].before(now)
 	if !okL || !okR {
 		return nil // the first frames are still to come; the age gate watches
 	}
 	t := min(left.CaptureNS, right.CaptureNS)
-	if left, okL = r.s.wrists[0].before(t); okL {
-		right, okR = r.s.wrists[1].before(t)
-	}
-	m, ok := r.hist.at(t)
-	if !okL || !okR || !ok {
+	m, jpeg, ok := r.moment(t)
+	if !ok {
 		return nil // captured before the run began
 	}
-	a := &asked{obs: observation(m, r.prompt, r.exec.policyTime(t-r.exec.latency)), jpeg: [2][]byte{left.JPEG, right.JPEG}, tObs: t, tAsked: now}
+	origin := r.exec.policyTime(t - r.exec.latency)
+	a := &asked{obs: observation(m, r.prompt, origin), jpeg: [][2][]byte{jpeg}, hands: m.pose, tObs: t, tAsked: now}
+	r.extras(a, t, now, origin)
 	r.wantNew = false
 	r.pending = a
 	r.inq.ask(ctx, a)
@@ -355,20 +388,22 @@ func (r *run) receive(ctx context.Context, now int64, p *asked, a answered) erro
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller gave up; that is nobody's fault
 	}
-	if a.err != nil && !errors.Is(a.err, ErrBadChunk) {
-		return fmt.Errorf("%w: %w", ErrPolicyLost, a.err)
+	if a.err == nil {
+		a.err = a.chunk.Check()
 	}
-	if p.stale {
-		return nil // wantNew asks again, with the new prompt
-	}
+	lost := a.err != nil && !errors.Is(a.err, ErrBadChunk)
 	err := a.err
-	if err == nil {
-		err = r.exec.takeOver(now, p.tObs, a.chunk)
+	if err == nil && !p.stale {
+		err = r.follow(now, p, a.chunk)
 	}
 	if logErr := r.logChunk(now, p, a, err); logErr != nil {
 		return logErr
 	}
 	switch {
+	case lost:
+		return fmt.Errorf("%w: %w", ErrPolicyLost, a.err)
+	case p.stale:
+		return nil // wantNew asks again, with the new prompt
 	case errors.Is(err, ErrStop):
 		return r.stop(err.Error())
 	case err != nil:
@@ -382,6 +417,15 @@ func (r *run) receive(ctx context.Context, now int64, p *asked, a answered) erro
 		return r.event("shortened", fmt.Sprintf("only %d rows can be reached", r.exec.short))
 	}
 	return nil
+}
+
+// follow lets a chunk take over.
+func (r *run) follow(now int64, p *asked, c Chunk) error {
+	c, err := deltas(c, r.contract.Answer, p.hands)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	return r.exec.takeOver(now, p.tObs, c)
 }
 
 // refuse counts a chunk that was refused, or that the arms could not follow, and asks for another; too many in a row stop the run.
@@ -431,7 +475,11 @@ func (r *run) send(now int64) error {
 			return err
 		}
 	}
-	if err := r.s.sendSegments(r.exec.knots(first)); err != nil {
+	knots := r.exec.knots(first)
+	if err := r.logSegment(now, knots); err != nil {
+		return err
+	}
+	if err := r.s.sendSegments(knots); err != nil {
 		return err
 	}
 	for _, text := range r.s.faults {
@@ -439,29 +487,7 @@ func (r *run) send(now int64) error {
 			return err
 		}
 	}
-	r.s.faults = nil
+	r.s.faults, r.noted = nil, 0
 	c := r.exec.commits[r.exec.commitAt(now)]
 	return r.opts.Log.json(TopicCommand, now, CommandRecord{TNS: now, PolicyTime: c.tau, Rate: c.rate, Q: c.q, FingerRad: c.finger})
-}
-
-func (r *run) event(kind, text string) error {
-	r.s.log.Info(kind, "t_ns", r.s.state.TNS, "text", text)
-	if r.opts.Log == nil {
-		return nil
-	}
-	return r.opts.Log.event(r.s.state.TNS, kind, text)
-}
-
-func (r *run) logChunk(now int64, p *asked, a answered, verdict error) error {
-	if r.opts.Log == nil {
-		return nil
-	}
-	rec := ChunkRecord{ObservationNS: p.tObs, AskedNS: p.tAsked, TakenNS: now, LatencyMS: float64(now-p.tAsked) / 1e6, Prompt: p.obs.Prompt, RateHz: r.contract.RateHz}
-	for k := 0; a.chunk.Check() == nil && k < a.chunk.Rows; k++ { // a broken chunk may hold what JSON can not
-		rec.Actions = append(rec.Actions, a.chunk.Data[k*a.chunk.Cols:(k+1)*a.chunk.Cols])
-	}
-	if verdict != nil {
-		rec.Rejected = verdict.Error()
-	}
-	return r.opts.Log.json(TopicChunk, now, rec)
 }

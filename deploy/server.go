@@ -197,7 +197,11 @@ func WarmUp(ctx context.Context, p Policy, prompt string) (Chunk, error) {
 	if err != nil {
 		return Chunk{}, err
 	}
-	c, err := p.Infer(ctx, Observation{Left: grey(), Right: grey(), LeftFromRight: pose, FingerRad: [2]float64{0.4, 0.4}, Prompt: prompt})
+	obs := Observation{Left: grey(), Right: grey(), LeftFromRight: pose, FingerRad: [2]float64{0.4, 0.4}, Prompt: prompt}
+	if contract, err := ReadContract(p.Metadata(), nil); err == nil && contract.HandPoses {
+		obs.Hands = &[2]frames.Pose{frames.Identity, pose}
+	}
+	c, err := p.Infer(ctx, obs)
 	if err == nil {
 		err = c.Check()
 	}

@@ -29,11 +29,20 @@ type ChunkRecord struct {
 	ObservationNS int64       `json:"observation_ns"` // cell's clock
 	AskedNS       int64       `json:"asked_ns"`
 	TakenNS       int64       `json:"taken_ns"`
-	LatencyMS     float64     `json:"latency_ms"`
+	LatencyMS     float64     `json:"latency_ms"` // cell's clock
+	TookNS        int64       `json:"took_ns"`    // this machine's clock
 	Prompt        string      `json:"prompt"`
 	RateHz        float64     `json:"rate_hz"`
 	Actions       [][]float32 `json:"actions"`
-	Rejected      string      `json:"rejected,omitempty"` // why, when it was
+	Checkpoint    string      `json:"checkpoint,omitempty"`
+	Frames        int         `json:"frames,omitempty"`       // moments that the policy was shown
+	PrefixRows    int         `json:"prefix_rows,omitempty"`  // committed rows that it was told
+	Rejected      string      `json:"rejected,omitempty"`     // why, when it was
+	Error         string      `json:"error,omitempty"`        // of the policy, instead of an answer
+	Lost          bool        `json:"lost,omitempty"`         // that error ended the run
+	Stale         bool        `json:"stale,omitempty"`        // the prompt had changed meanwhile: dropped
+	ReachedRows   int         `json:"reached_rows,omitempty"` // as many rows can be reached; 0: all
+	RaisedM       [2]float64  `json:"raised_m"`               // by which the hands' rows were raised at most to keep the fingers off the table
 }
 
 // CommandRecord is where the plan stands at a control step.
@@ -48,7 +57,7 @@ type CommandRecord struct {
 // EventRecord is something an operator should know.
 type EventRecord struct {
 	TNS  int64  `json:"t_ns"`
-	Kind string `json:"kind"` // begin, prompt, rejected, starved, stall, stop, end
+	Kind string `json:"kind"` // begin, prompt, rejected, shortened, lost, starved, stall, contact, fault, stop, end
 	Text string `json:"text"`
 }
 
@@ -61,6 +70,8 @@ type TrialLog struct {
 	subtask int
 	buf     []byte
 	err     error
+	// tap takes what would be written, for a run that is replayed.
+	tap func(topic string, tNS int64, data []byte) error
 }
 
 // NewTrialLog declares the topics in w, which stays the caller's to close.
@@ -79,6 +90,10 @@ func NewTrialLog(w *rawlog.Writer, hello armlink.Hello) (*TrialLog, error) {
 		{"/tf", ros(rosmsg.TypeTFMessage)},
 		{"/joint_states", ros(rosmsg.TypeJointState)},
 		{rawlog.TopicSession, rawlog.SessionEventSchema},
+		{TopicRun, own("pinch.DeployRun")},
+		{TopicState, own("pinch.DeployState")},
+		{TopicDirective, own("pinch.DeployDirective")},
+		{TopicSegment, own("pinch.DeploySegment")},
 		{TopicChunk, own("pinch.DeployChunk")},
 		{TopicCommand, own("pinch.DeployCommand")},
 		{TopicEvent, own("pinch.DeployEvent")},
@@ -132,6 +147,9 @@ func (l *TrialLog) json(topic string, tNS int64, v any) error {
 }
 
 func (l *TrialLog) write(topic string, tNS int64, data []byte) error {
+	if l.tap != nil {
+		return l.tap(topic, tNS, data)
+	}
 	if l.err == nil {
 		if err := l.w.Write(l.ids[topic], l.host(), frames.DeviceTime(tNS), data); err != nil {
 			l.err = fmt.Errorf("trial log, %s: %w", topic, err)

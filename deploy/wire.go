@@ -20,18 +20,24 @@ func encodeObservation(o Observation) ([]byte, error) {
 			return nil, fmt.Errorf("encode observation: %w", err)
 		}
 	}
-	pose := o.LeftFromRight.ArrayXYZXYZW()
-	rel := make([]float32, 7)
-	for i, v := range pose {
-		rel[i] = float32(v)
-	}
-	return npmsgpack.Encode(map[string]any{
+	m := map[string]any{
 		KeyImageLeft:   npmsgpack.Uint8(o.Left.Pix, o.Left.Height, o.Left.Width, 3),
 		KeyImageRight:  npmsgpack.Uint8(o.Right.Pix, o.Right.Height, o.Right.Width, 3),
-		KeyRelative:    npmsgpack.Float32(rel, 7),
+		KeyRelative:    npmsgpack.Float32(poseFloats(nil, o.LeftFromRight), 7),
 		KeyJointStates: npmsgpack.Float32([]float32{float32(o.FingerRad[0]), float32(o.FingerRad[1])}, 2),
 		KeyPrompt:      o.Prompt,
-	})
+	}
+	if err := encodeExtras(m, o); err != nil {
+		return nil, fmt.Errorf("encode observation: %w", err)
+	}
+	return npmsgpack.Encode(m)
+}
+
+func poseFloats(into []float32, p frames.Pose) []float32 {
+	for _, v := range p.ArrayXYZXYZW() {
+		into = append(into, float32(v))
+	}
+	return into
 }
 
 // decodeObservation reads a request. Each fault names the key. Keys outside the contract are ignored; the images share data.
@@ -64,7 +70,7 @@ func decodeObservation(data []byte, limits npmsgpack.Limits) (Observation, error
 		return o, fmt.Errorf("observation key %q: %s, want text", KeyPrompt, describe(m[KeyPrompt]))
 	}
 	o.Prompt = prompt
-	return o, nil
+	return o, decodeExtras(m, &o)
 }
 
 func imageOf(m map[string]any, key string) (imaging.RGB, error) {

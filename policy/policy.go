@@ -150,11 +150,21 @@ func New(m Manifest, params *Params, o Options) (*Policy, error) {
 // Manifest tells what was trained, on what, and how to use it. The caller must not change it.
 func (p *Policy) Manifest() Manifest { return p.manifest }
 
+// Answer is the form of the poses in an answer.
+func (p *Policy) Answer() Answer { return p.options.Answer }
+
 // Reset makes the next call the first again, so that a repeated trial sees the same noise.
 func (p *Policy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = 0
+}
+
+// Refresh makes changes of the parameters that New was given known to the engine.
+func (p *Policy) Refresh() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sampler.refresh()
 }
 
 // Infer samples one chunk. For a Spec with poses the columns are those of Spec.StepDeltas (UMI Arena's 16 for the umi preset),

@@ -133,11 +133,12 @@ func (r *Registry) build(ctx context.Context, name string, c Alias, known map[st
 
 // sameMeaning reports whether answers under both contracts mean the same motion.
 func sameMeaning(a, b deploy.Contract) bool {
-	return a.RateHz == b.RateHz && a.PoseReference == b.PoseReference && a.PoseTiming == b.PoseTiming
+	return a.RateHz == b.RateHz && a.PoseReference == b.PoseReference && a.PoseTiming == b.PoseTiming && a.Answer == b.Answer &&
+		a.Frames == b.Frames && a.FrameInterval == b.FrameInterval && a.MaxPrefix == b.MaxPrefix && a.HandPoses == b.HandPoses
 }
 
 func meaning(c deploy.Contract) string {
-	return fmt.Sprintf("%v Hz, %s, %s", c.RateHz, c.PoseReference, c.PoseTiming)
+	return fmt.Sprintf("%v Hz, %s, %s, %s, %d frames, prefix of %d", c.RateHz, c.PoseReference, c.PoseTiming, c.Answer, c.Frames, c.MaxPrefix)
 }
 
 // tell logs what changed.

@@ -23,6 +23,7 @@ type serveOptions struct {
 	Policy  policy.Options
 	Aliases string
 	Noise   string
+	Answer  string
 	JSON    bool
 	Log     program.LogFlags
 }
@@ -35,6 +36,7 @@ func (o *serveOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Addr, "listen", "127.0.0.1:8000", "`address` to serve at; port 0 takes a free one")
 	f.Uint64Var(&o.Policy.Seed, "seed", 1, "of the sampling noise")
 	f.StringVar(&o.Noise, "noise", string(policy.NoiseNone), "what chunks start from: none, the middle of the noise; fixed, one draw; fresh, a draw for each")
+	f.StringVar(&o.Answer, "answer", string(policy.AnswerSteps), "form of the poses in answers: body_deltas, as the UMI Arena; chunk_poses; absolute_poses")
 	f.BoolVar(&o.Policy.RawWeights, "raw-weights", false, "use the last weights instead of their running average")
 	f.IntVar(&o.Policy.Threads, "threads", 0, "of the engine (default: one per processor)")
 	f.StringVar(&o.Policy.Engine.Name, "engine", engine.CPU, "cpu, or xla: a device of a PJRT plugin")
@@ -51,6 +53,12 @@ func (o *serveOptions) checkFlags() error {
 	o.Policy.Noise = policy.Noise(o.Noise)
 	if o.Policy.Noise != policy.NoiseNone && o.Policy.Noise != policy.NoiseFixed && o.Policy.Noise != policy.NoiseFresh {
 		return program.Usage("--noise: %q, want %s, %s or %s", o.Noise, policy.NoiseNone, policy.NoiseFixed, policy.NoiseFresh)
+	}
+	o.Policy.Answer = policy.Answer(o.Answer)
+	switch o.Policy.Answer {
+	case policy.AnswerSteps, policy.AnswerChunk, policy.AnswerAbsolute:
+	default:
+		return program.Usage("--answer: %q, want %s, %s or %s", o.Answer, policy.AnswerSteps, policy.AnswerChunk, policy.AnswerAbsolute)
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return program.Usage("--listen: %w", err)

@@ -22,6 +22,7 @@ type deployOptions struct {
 	Prompt  string
 	Seconds float64
 	Record  string
+	Replay  string
 	JSON    bool
 	Cell    cellFlags
 	Log     program.LogFlags
@@ -33,6 +34,7 @@ func (o *deployOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Prompt, "prompt", "", "the `instruction` (default: the first that the policy was trained on)")
 	f.Float64Var(&o.Seconds, "seconds", 30, "end after this many seconds of the cell's clock; 0: until interrupted")
 	f.StringVar(&o.Record, "record", "", "write the run into this MCAP `file`")
+	f.StringVar(&o.Replay, "replay", "", "decide the runs of this MCAP `file` again, offline; with --set or --cell, show what a change would alter")
 	f.BoolVar(&o.JSON, "json", false, "print the result as JSON")
 	o.Cell.AddFlags(f)
 	o.Log.AddFlags(f)
@@ -44,8 +46,12 @@ func Deploy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "deploy --policy URL", Short: "drive arms with a policy server", Args: cobra.NoArgs,
 		Long: "Connects to a cell (arm process and wrist cameras) and a policy server, and lets the policy drive until the time is over.\n" +
-			"A tripped safety gate stops both arms and ends the run with status 1. An interrupt ramps the arms to rest.\n" + program.ExitHelp,
+			"A tripped safety gate stops both arms and ends the run with status 1. An interrupt ramps the arms to rest.\n\n" +
+			"--replay LOG drives nothing: it decides the recorded runs again, from their inputs, and shows the first decision that differs (status 1).\n" + program.ExitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Replay != "" {
+				return replayLog(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
 			return runDeploy(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
