@@ -30,16 +30,20 @@ func (n *network) velocity(x, time, summary, valid *op.Node, m memory, batch, dr
 	} else {
 		c = op.Reshape(c, batch*draws, d)
 	}
+	x, c = n.mark(x), n.mark(c)
 	var mod []*op.Node
 	if !a.OwnModulation {
 		mod = split(n.linear("action.modulation", c, d, modulations*d, InitZero), modulations)
+		for _, part := range mod { // all blocks read them
+			n.mark(part)
+		}
 	}
 	for i := range a.Depth {
 		name := fmt.Sprintf("action.%d", i)
 		if a.OwnModulation {
 			mod = split(n.linear(name+".modulation", c, d, modulations*d, InitZero), modulations)
 		}
-		x = n.actionBlock(name, x, valid, mod, m.keys[i], m.values[i], m.mask, batch, draws)
+		x = n.mark(n.actionBlock(name, x, valid, mod, m.keys[i], m.values[i], m.mask, batch, draws))
 	}
 	final := split(n.linear("action.final", c, d, 2*d, InitZero), 2)
 	x = op.Modulate(op.LayerNorm(x, nil, nil, normEps), final[0], final[1])

@@ -30,6 +30,8 @@ type Training struct {
 	Loss      *op.Node // bare scalar: squared error summed over valid steps, divided by the number of valid scalars
 	Params    []*op.Node
 	Gradients []*op.Node // one per parameter, its shape
+	// Keep are the values between blocks, as they were made: what an engine must keep of the forward pass when it computes the rest again.
+	Keep []*op.Node
 
 	info []ParamInfo
 }
@@ -91,7 +93,7 @@ func buildLoss(s Spec, a Architecture, batch, draws int, drop bool) (*Training, 
 	if err != nil {
 		return nil, fmt.Errorf("policy graph: %w", err)
 	}
-	t.info = n.info
+	t.info, t.Keep = n.info, n.keep
 	for _, p := range n.info {
 		t.Params = append(t.Params, n.params[p.Name])
 	}
@@ -132,6 +134,7 @@ type stepGraph struct {
 	x, time, summary *op.Node
 	memory           memory
 	out              *op.Node
+	committed        *op.Node // [1, H, 1]: 1 at committed steps, for a sampler in one program; nil without max_prefix
 }
 
 func buildStep(s Spec, a Architecture) (*stepGraph, error) {
@@ -139,6 +142,9 @@ func buildStep(s Spec, a Architecture) (*stepGraph, error) {
 	err := op.Build(func() {
 		g.x = op.Input(g.graph, op.Float32, "in.noisy", 1, s.Horizon, s.ActionDim())
 		g.time = op.Input(g.graph, op.Float32, "in.time", 1, a.times(s), a.TimeDim)
+		if a.MaxPrefix > 0 {
+			g.committed = op.Input(g.graph, op.Float32, "in.committed", 1, s.Horizon, 1)
+		}
 		g.summary = op.Input(g.graph, op.Float32, "in.summary", 1, a.Dim)
 		tokens := a.contextTokens(s)
 		if a.TextTokens {

@@ -20,6 +20,7 @@ type network struct {
 	info   []ParamInfo
 	params map[string]*op.Node
 	drops  dropout
+	keep   []*op.Node // values between blocks
 }
 
 func newNetwork(s Spec, a Architecture) *network {
@@ -34,6 +35,12 @@ func (n *network) param(name string, init Init, shape ...int) *op.Node {
 	n.params[name] = p
 	n.info = append(n.info, ParamInfo{Name: name, Shape: shape, Init: init})
 	return p
+}
+
+// mark notes a value between blocks.
+func (n *network) mark(x *op.Node) *op.Node {
+	n.keep = append(n.keep, x)
+	return x
 }
 
 // linear is x W + b for x [..., in].
@@ -140,8 +147,8 @@ func (n *network) encode(o observation, batch int) (context, summary *op.Node) {
 	if len(tokens) > 1 {
 		context = op.Concat(1, tokens...)
 	}
-	context = n.norm("context.norm", context, d)
-	summary = n.linear("summary", n.norm("summary.norm", summary, d), d, d, InitMatrix)
+	context = n.mark(n.norm("context.norm", context, d))
+	summary = n.mark(n.linear("summary", n.norm("summary.norm", summary, d), d, d, InitMatrix))
 	return context, summary
 }
 
@@ -183,8 +190,9 @@ func (n *network) visionBlocks(x *op.Node, images, count int) *op.Node {
 		x = n.normWith("vision.prenorm", x, a.VisionDim, a.visionEps())
 	}
 	form := blockForm{a.VisionDim, a.VisionHeads, a.visionHidden(), a.visionEps(), a.VisionAct}
+	n.mark(x)
 	for i := range a.VisionDepth {
-		x = n.block(fmt.Sprintf("vision.%d", i), x, nil, form)
+		x = n.mark(n.block(fmt.Sprintf("vision.%d", i), x, nil, form))
 	}
 	x = n.normWith("vision.norm", x, a.VisionDim, a.visionEps())
 	if a.VisionTokens > 0 {
@@ -199,7 +207,7 @@ func (n *network) text(o observation, batch int) (tokens, pooled *op.Node) {
 	x := op.Embedding(n.param("text.table", InitTable, n.spec.Prompt.vocabulary(), a.TextDim), o.tokens)
 	x = op.Add(x, n.param("text.position", InitTable, t, a.TextDim))
 	for i := range a.TextDepth {
-		x = n.block(fmt.Sprintf("text.%d", i), x, o.mask, blockForm{a.TextDim, a.TextHeads, a.textHidden(), normEps, ActGELU})
+		x = n.mark(n.block(fmt.Sprintf("text.%d", i), x, o.mask, blockForm{a.TextDim, a.TextHeads, a.textHidden(), normEps, ActGELU}))
 	}
 	x = n.norm("text.norm", x, a.TextDim)
 	if a.TextTokens {
@@ -222,8 +230,8 @@ func (n *network) remember(context, mask *op.Node) memory {
 	m := memory{mask: mask}
 	for i := range n.arch.Depth {
 		name := fmt.Sprintf("action.%d.cross", i)
-		m.keys = append(m.keys, n.headNorm(name+".k", n.linear(name+".k", context, n.arch.Dim, n.arch.Dim, InitMatrix)))
-		m.values = append(m.values, n.linear(name+".v", context, n.arch.Dim, n.arch.Dim, InitMatrix))
+		m.keys = append(m.keys, n.mark(n.headNorm(name+".k", n.linear(name+".k", context, n.arch.Dim, n.arch.Dim, InitMatrix))))
+		m.values = append(m.values, n.mark(n.linear(name+".v", context, n.arch.Dim, n.arch.Dim, InitMatrix)))
 	}
 	return m
 }

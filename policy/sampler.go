@@ -63,6 +63,13 @@ func (r *sampler) compileFlow(params *Params, eng *engine.Engine) error {
 		r.features(1 - float64(k)/float64(steps))
 		f.Times = append(f.Times, append([]float32(nil), r.time...))
 	}
+	if r.step.committed != nil {
+		dim := r.step.arch.TimeDim
+		f.Committed, f.Clean = r.step.committed, make([]float32, len(r.time))
+		for k := 0; k < len(f.Clean); k += dim {
+			TimeFeatures(f.Clean[k:k+dim], 0)
+		}
+	}
 	p, err := eng.Client().CompileFlow(f, eng.XLA(false))
 	if err != nil {
 		return fmt.Errorf("compile sampler: %w", err)
@@ -85,6 +92,19 @@ func bind(p engine.Program, n *network, params *Params) error {
 		}
 		if err := p.Bind(n.params[info.Name], view); err != nil {
 			return fmt.Errorf("parameter %q: %w", info.Name, err)
+		}
+	}
+	return nil
+}
+
+// refresh makes changed parameters known to the programs.
+func (r *sampler) refresh() error {
+	for _, p := range []engine.Program{r.encode, r.move, r.flow} {
+		if p == nil {
+			continue
+		}
+		if err := p.Refresh(); err != nil {
+			return fmt.Errorf("refresh parameters: %w", err)
 		}
 	}
 	return nil
@@ -131,15 +151,22 @@ func (r *sampler) run(rng *rand.Rand) ([]float32, error) {
 
 // runFlow runs the one program of a device, whose observation has been set.
 func (r *sampler) runFlow(rng *rand.Rand) ([]float32, error) {
-	if len(r.prefix) > 0 {
-		return nil, fmt.Errorf("sample: committed steps are not supported on this engine; use engine=cpu or send no prefix")
-	}
 	if mask := r.step.memory.mask; mask != nil {
 		if err := r.flow.Set(mask, r.batch.context); err != nil {
 			return nil, err
 		}
 	}
 	r.start(rng)
+	copy(r.x, r.prefix)
+	if r.step.committed != nil {
+		held := make([]float32, r.step.spec.Horizon)
+		for k := range len(r.prefix) / r.step.spec.ActionDim() {
+			held[k] = 1
+		}
+		if err := r.flow.Set(r.step.committed, held); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.flow.Set(r.step.x, r.x); err != nil {
 		return nil, err
 	}

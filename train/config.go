@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -81,6 +82,7 @@ type Config struct {
 	KeepEvery  int     `yaml:"keep_every"`  // checkpoints of steps that this divides are kept for good; 0: none
 	FrameCache float64 `yaml:"frame_cache"` // GB of decoded frames of a mixture on disk
 	ReportRows int     `yaml:"report_rows"` // held-out rows of the open-loop report; 0: none
+	ReplayRows int     `yaml:"replay_rows"` // held-out chunks of the replay score at each validation, for policies of two hands; 0: none
 	MaxMinutes float64 `yaml:"max_minutes"` // stop (and save) after this long; 0: no limit
 	Threads    int     `yaml:"threads"`     // of the engine; 0: one per processor. It orders sums, so it is part of the result
 
@@ -90,6 +92,9 @@ type Config struct {
 	Devices       int           `yaml:"devices"`       // that share the batch
 	Precision     xla.Precision `yaml:"precision"`     // of activations on xla: bfloat16 or float32
 	Deterministic bool          `yaml:"deterministic"` // the same bits from run to run on xla, at some cost in speed
+	Remat         bool          `yaml:"remat"`         // on xla: keep only what lies between blocks and compute the rest again for gradients: less memory, a third more work
+	Shard         xla.Shard     `yaml:"shard"`         // on xla: what of the optimiser's state is cut over the devices: none, zero1 (moments, average) or fsdp (weights too)
+	PeakTFLOPS    float64       `yaml:"peak_tflops"`   // of one device, for mfu; 0: what is known of it, or measured on the processor
 
 	Workers int  `yaml:"workers"` // goroutines that make batches
 	Resume  bool `yaml:"resume"`  // go on with the newest checkpoint in out
@@ -106,8 +111,8 @@ func DefaultConfig() Config {
 		EMA: emaWarmup, EMAMax: 0.999, Seed: 1,
 		ActionForm: policy.FormChunk, FromWeights: fromEMA,
 		Accumulate: 1, Freeze: []string{}, Optimiser: adamW, MuonRate: 0.02, MuonMomentum: 0.95, EncoderRate: 1, TextRate: 1, LayerDecay: 1,
-		Engine: engine.CPU, Platform: xla.CUDA, Devices: 1, Precision: xla.BFloat16,
-		LogEvery: 20, ValEvery: 250, ValRows: 256, SaveEvery: 500, Keep: 2, ReportRows: 256, Workers: 1,
+		Engine: engine.CPU, Platform: xla.CUDA, Devices: 1, Precision: xla.BFloat16, Shard: xla.ShardNothing,
+		LogEvery: 20, ValEvery: 250, ValRows: 256, SaveEvery: 500, Keep: 2, ReportRows: 256, ReplayRows: 48, Workers: 1,
 	}
 }
 
@@ -148,15 +153,15 @@ func (c Config) Validate() error {
 		{"augment.brightness", c.Augment.Brightness, 0, 0.95}, {"augment.contrast", c.Augment.Contrast, 0, 0.95},
 		{"augment.saturation", c.Augment.Saturation, 0, 1}, {"muon_rate", c.MuonRate, 1e-12, 10}, {"muon_momentum", c.MuonMomentum, 0, 0.9999999},
 		{"encoder_rate", c.EncoderRate, 0, 100}, {"text_rate", c.TextRate, 0, 100}, {"layer_decay", c.LayerDecay, 1e-3, 1},
-		{"frame_cache", c.FrameCache, 0, 1e6}, {"max_minutes", c.MaxMinutes, 0, 1e9}}
+		{"frame_cache", c.FrameCache, 0, 1e6}, {"max_minutes", c.MaxMinutes, 0, 1e9}, {"peak_tflops", c.PeakTFLOPS, 0, 1e6}}
 	for _, s := range shares {
 		if !(s.v >= s.lo && s.v <= s.hi) {
 			return fmt.Errorf("%s is %v, want %v to %v", s.key, s.v, s.lo, s.hi)
 		}
 	}
 	switch {
-	case c.Stride < 0 || c.MaxEpisodes < 0 || c.ValEvery < 0 || c.SaveEvery < 0 || c.ReportRows < 0 || c.Warmup < 0 || c.Threads < 0 || c.Augment.Shift < 0:
-		return fmt.Errorf("stride, max_episodes, val_every, save_every, report_rows, warmup, threads and augment.shift must not be negative")
+	case c.Stride < 0 || c.MaxEpisodes < 0 || c.ValEvery < 0 || c.SaveEvery < 0 || c.ReportRows < 0 || c.ReplayRows < 0 || c.Warmup < 0 || c.Threads < 0 || c.Augment.Shift < 0:
+		return fmt.Errorf("stride, max_episodes, val_every, save_every, report_rows, replay_rows, warmup, threads and augment.shift must not be negative")
 	case c.Warmup >= c.Steps && c.Steps > 1:
 		return fmt.Errorf("warmup is %d of %d steps: the rate would never fall; set warmup=%d or less", c.Warmup, c.Steps, c.Steps/10)
 	case c.Rot6D != policy.Rot6DIdentity && c.Rot6D != policy.Rot6DQuantile:
@@ -168,11 +173,14 @@ func (c Config) Validate() error {
 	if err := c.validateRecipe(); err != nil {
 		return err
 	}
-	if err := c.engine().Check(); err != nil {
+	if err := errors.Join(c.engine().Check(), c.Shard.Check()); err != nil {
 		return err
 	}
-	if c.Devices < 1 || c.Batch%c.Devices != 0 {
-		return fmt.Errorf("devices is %d, want at least 1 and a divisor of batch (%d)", c.Devices, c.Batch)
+	if c.Engine != engine.XLA && (c.Remat || c.Shard != "" && c.Shard != xla.ShardNothing) {
+		return fmt.Errorf("remat and shard are about devices: set engine=%s, or remat=false shard=%s", engine.XLA, xla.ShardNothing)
+	}
+	if c.Devices < 1 || c.part()%c.Devices != 0 {
+		return fmt.Errorf("devices is %d, want at least 1 and a divisor of the samples that are computed at once (%d)", c.Devices, c.part())
 	}
 	if _, ok := policy.Architectures[c.Size]; !ok {
 		return fmt.Errorf("size is %q, want one of %s", c.Size, policy.ArchitectureNames())
@@ -182,7 +190,7 @@ func (c Config) Validate() error {
 
 // engine says where the run computes.
 func (c Config) engine() engine.Options {
-	return engine.Options{Name: c.Engine, Threads: c.Threads, Platform: c.Platform, Plugin: c.Plugin, Devices: c.Devices, Precision: c.Precision, Deterministic: c.Deterministic}
+	return engine.Options{Name: c.Engine, Threads: c.Threads, Platform: c.Platform, Plugin: c.Plugin, Devices: c.Devices, Precision: c.Precision, Deterministic: c.Deterministic, Shard: c.Shard}
 }
 
 // architecture is Size with the non-zero numbers of Arch in place of its own.
@@ -199,7 +207,7 @@ func (c Config) architecture() policy.Architecture {
 
 // free are the keys that may change when a run is resumed, since they do not change the weights.
 var free = map[string]bool{"data": true, "out": true, "cache_dir": true, "log_every": true, "val_every": true, "val_rows": true, "save_every": true,
-	"keep": true, "keep_every": true, "frame_cache": true, "mixture": true, "from": true, "backbone": true, "plugin": true, "report_rows": true, "max_minutes": true, "workers": true, "resume": true}
+	"keep": true, "keep_every": true, "frame_cache": true, "mixture": true, "from": true, "backbone": true, "plugin": true, "report_rows": true, "replay_rows": true, "peak_tflops": true, "max_minutes": true, "workers": true, "resume": true}
 
 // resumed is the stored configuration with the free keys of the new one; diff names the other keys that were given another value,
 // which is not used. A key that has its built-in value was not given.

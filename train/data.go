@@ -263,6 +263,20 @@ func (k *corpus) show(_ context.Context, n, from, to int) ([]example, error) {
 	return out, nil
 }
 
+func (k *corpus) replayed(_ context.Context, every, n int) ([]example, error) {
+	var rows []int
+	for _, row := range k.val {
+		if _, t := k.data.Locate(row); t%every == 0 {
+			rows = append(rows, row)
+		}
+	}
+	var out []example
+	for _, row := range spread(rows, n) {
+		out = append(out, k.example(row, false))
+	}
+	return out, nil
+}
+
 func (k *corpus) fit(_ context.Context, spec policy.Spec, rule policy.Rot6DRule) (policy.Stats, error) {
 	return policy.FitStats(spec, rule, k.trainEpisodes())
 }

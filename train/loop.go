@@ -27,7 +27,9 @@ type trainer struct {
 	parent *parent // of a post-training run; nil otherwise
 
 	stepper stepper
+	speed   speed
 	check   *validator
+	replay  *replayer
 	metrics *os.File
 	events  *events
 	saver   saver
@@ -48,13 +50,20 @@ func (t *trainer) compile() (err error) {
 	if t.stepper, err = newStepper(t.cfg, graph, t.optimiser); err != nil {
 		return err
 	}
-	t.check, err = newValidator(t.maker, t.ema)
-	return err
+	if t.speed, err = t.newSpeed(); err != nil {
+		return err
+	}
+	if t.check, err = newValidator(t.maker, t.ema); err != nil {
+		return err
+	}
+	t.replay = &replayer{maker: t.maker, ema: t.ema}
+	return nil
 }
 
 // loop makes the steps: next batch, forward and backward, update; then log, validate and save when their time has come.
 func (t *trainer) loop(ctx context.Context) error {
-	stream := loader.Start(ctx, t.cfg.Workers, 2, t.steps, t.cfg.Steps, t.maker.training)
+	// One batch for each worker under way, and never fewer than two ahead.
+	stream := loader.Start(ctx, t.cfg.Workers, max(2, t.cfg.Workers), t.steps, t.cfg.Steps, t.batch)
 	defer stream.Close()
 	bar := newProgress(t.Console, t.Now, "train")
 	defer bar.finish()
@@ -82,7 +91,7 @@ func (t *trainer) loop(ctx context.Context) error {
 		meter.add(loss, norm)
 		elapsed := t.Now().Sub(start)
 		t.result.SamplesPerSecond = float64((t.steps-first)*t.cfg.Batch) / math.Max(elapsed.Seconds(), 1e-9)
-		bar.report(t.steps, t.cfg.Steps, fmt.Sprintf("loss %.4f  %.0f samples/s", meter.loss(), t.result.SamplesPerSecond))
+		bar.report(t.steps, t.cfg.Steps, fmt.Sprintf("loss %.4f  %s", meter.loss(), t.speed.text(t.result.SamplesPerSecond)))
 		limit := t.cfg.MaxMinutes > 0 && elapsed >= time.Duration(t.cfg.MaxMinutes*float64(time.Minute))
 		last := limit || t.steps == t.cfg.Steps
 		if err := t.after(ctx, meter, rate, stream.Waited(), last); err != nil {
@@ -100,10 +109,19 @@ func (t *trainer) loop(ctx context.Context) error {
 	return nil
 }
 
+// batch makes batch n and brings it to where it will be used.
+func (t *trainer) batch(ctx context.Context, n int) (filled, error) {
+	b, err := t.maker.training(ctx, n)
+	if err != nil {
+		return b, err
+	}
+	return b, t.stepper.stage(&b)
+}
+
 // step runs one batch through the graph and updates the weights. The weights are untouched when the loss or the gradient is
 // not finite.
 func (t *trainer) step(b filled) (loss, norm float64, err error) {
-	if loss, norm, err = t.stepper.step(b.parts); err != nil {
+	if loss, norm, err = t.stepper.step(b); err != nil {
 		return 0, 0, fmt.Errorf("step %d: %w", t.steps, err)
 	}
 	if !finite(loss) {
@@ -154,6 +172,7 @@ func (t *trainer) after(ctx context.Context, m *meter, rate float64, waited time
 	if due(t.cfg.LogEvery) {
 		p := m.take(t.Now(), t.steps, t.cfg.Batch, waited)
 		p.Rate, p.ClipShare = rate, t.clips.Share()
+		p.TFLOPS, p.MFU = t.speed.of(p.SamplesPerSecond)
 		p.Epoch = float64(t.steps*t.cfg.Batch) / float64(t.samples())
 		t.result.Loss = p.Loss
 		if err := t.write(p); err != nil {
@@ -172,7 +191,12 @@ func (t *trainer) after(ctx context.Context, m *meter, rate float64, waited time
 		}
 		t.result.ValLoss = loss
 		if !math.IsNaN(loss) {
-			if err := t.write(point{Step: t.steps, ValLoss: &loss}); err != nil {
+			p := point{Step: t.steps, ValLoss: &loss}
+			if p.Replay, err = t.replay.score(ctx); err != nil {
+				return err
+			}
+			t.result.Replay = p.Replay
+			if err := t.write(p); err != nil {
 				return err
 			}
 		}

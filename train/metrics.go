@@ -30,7 +30,10 @@ type point struct {
 	LoaderWaitS      float64  `json:"loader_wait_s,omitempty"` // total so far
 	LoaderShare      float64  `json:"loader_share,omitempty"`  // of the time since the line before in which the step waited for its batch
 	ClipShare        float64  `json:"clip_share,omitempty"`    // of normalised numbers so far
+	TFLOPS           float64  `json:"tflops,omitempty"`        // of the training's own operations, forward and backward, in a second
+	MFU              float64  `json:"mfu,omitempty"`           // their share of what the devices reach; absent where that is not known
 	ValLoss          *float64 `json:"val_loss,omitempty"`
+	Replay           *Replay  `json:"replay,omitempty"` // of held-out episodes, where the policy has two hands
 }
 
 // meter averages loss and gradient norm between log lines.

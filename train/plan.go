@@ -26,6 +26,7 @@ type PlanOptions struct {
 	Count int
 	MFU   float64 // share of TFLOPS that the step reaches
 	Spec  policy.Spec
+	Model *SpeedModel // of a device measured before; nil: GPU and MFU say how fast it is
 }
 
 // Plan is what a run will take.
@@ -47,6 +48,7 @@ type Plan struct {
 	gpu               GPU
 	steps             int
 	mfu               float64
+	measured          bool
 }
 
 // statesPerWeight are weights, gradient, two moments and the average, four bytes each.
@@ -70,6 +72,12 @@ func NewPlan(c Config, o PlanOptions) (Plan, error) {
 	p.ActivationsGB = cost.Activations * 2 * perDevice / 1e9
 	p.fit()
 	compute := cost.TrainFLOPs() * perDevice / (o.GPU.TFLOPS * 1e12 * o.MFU)
+	if o.Model != nil {
+		p.measured = true
+		if compute, err = o.Model.Predict(o.Spec, c.architecture(), c.Batch/o.Count, c.Draws); err != nil {
+			return Plan{}, fmt.Errorf("plan: %w", err)
+		}
+	}
 	if o.Count > 1 { // a ring moves 2 (n-1)/n of the gradient
 		n := float64(o.Count)
 		p.CommunicationS = 2 * (n - 1) / n * cost.Parameters * 2 / (o.GPU.BusGBs * 1e9)
@@ -103,7 +111,11 @@ func (p Plan) String() string {
 	}
 	line("size", "%s, %.1f million parameters", p.Size, p.Parameters/1e6)
 	line("training FLOPs of a sample", "%.1f GFLOP (forward and backward)", p.TrainGFLOPs)
-	line("devices", "%d x %s, assumed %.0f %% of %.0f TFLOP/s", p.Count, p.gpu.Name, 100*p.mfu, p.gpu.TFLOPS)
+	if p.measured {
+		line("devices", "%d like the one that was measured, memory and links of %s", p.Count, p.gpu.Name)
+	} else {
+		line("devices", "%d x %s, assumed %.0f %% of %.0f TFLOP/s", p.Count, p.gpu.Name, 100*p.mfu, p.gpu.TFLOPS)
+	}
 	line("batch", "%d (%d on each device)", p.Batch, p.Batch/p.Count)
 	line("memory of a device", "%.1f GB of %.0f: %.1f weights, moments, gradient, average; %.1f activations", p.MemoryGB, p.gpu.MemoryGB, p.StateGB, p.MemoryGB-p.StateGB)
 	switch {

@@ -176,7 +176,7 @@ func (t *trainer) measure(sums *errorSums, p *policy.Policy, x example, mean []f
 }
 
 // fillInvalid repeats the last valid step, so that steps outside the episode, which nobody looks at, are poses too.
-func (t *trainer) fillInvalid(chunk []float64, valid []bool) {
+func (t *maker) fillInvalid(chunk []float64, valid []bool) {
 	dim := t.spec.ActionDim()
 	for k := 1; k < len(valid); k++ {
 		if !valid[k] {

@@ -31,6 +31,7 @@ type Result struct {
 	Steps            int     // optimiser steps done in total
 	Loss             float64 // mean of the last logged interval; NaN before the first
 	ValLoss          float64 // of the averaged weights; NaN without validation
+	Replay           *Replay // of the averaged weights; nil without held-out episodes of two hands
 	SamplesPerSecond float64 // encoded samples, whole loop, this session
 	TimeLimit        bool    // stopped by max_minutes
 	Checkpoint       string  // folder of the newest checkpoint
@@ -209,6 +210,9 @@ func (t *trainer) describe() {
 	t.Logger.Info("policy", "preset", t.spec.Preset, "cameras", len(t.spec.Cameras), "state_dim", t.spec.StateDim(), "action_dim", t.spec.ActionDim(),
 		"horizon", t.spec.Horizon, "stride", t.spec.Stride, "rate_hz", t.spec.RateHz(), "prompts", len(t.provenance.Prompts))
 	t.Logger.Info("network", "size", t.cfg.Size, "parameters", len(t.params.Slab), "tensors", len(t.params.Info))
+	if d, ok := t.stepper.(*deviceStepper); ok {
+		t.Logger.Info("memory of a step", "remat", t.cfg.Remat, "shard", t.cfg.Shard, "devices", t.cfg.Devices, "bytes", d.memory())
+	}
 	t.Logger.Info("rows", "train", t.samples(), "validation", t.check.count, "train_episodes", len(t.provenance.TrainEpisodes), "validation_episodes", len(t.provenance.ValEpisodes))
 	for _, set := range t.provenance.Sets {
 		t.Logger.Info("dataset of the mixture", "name", set.Name, "samples_per_epoch", set.Samples)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pinch-robotics/pinch/internal/imaging"
 	"github.com/pinch-robotics/pinch/policy"
+	"github.com/pinch-robotics/pinch/policy/engine/xla"
 )
 
 // Streams of randomness; each sample draws from PCG(seed xor stream, number of the sample).
@@ -31,6 +32,7 @@ type maker struct {
 // filled is the batch of an optimiser step: its parts, which are accumulated, and where their samples come from, for messages.
 type filled struct {
 	parts   []*policy.Batch
+	staged  []*xla.Staged // the parts on the devices, where the engine has devices
 	origins []origin
 }
 

@@ -20,6 +20,9 @@ type source interface {
 	shown(n int) (count int, heldOut bool)
 	// show gives examples from to to-1 of the n that shown counted.
 	show(ctx context.Context, n, from, to int) ([]example, error)
+	// replayed gives at most n held-out examples from which chunks are replayed: rows at a distance of every in their episodes, where the source
+	// can choose, else those of show.
+	replayed(ctx context.Context, every, n int) ([]example, error)
 	// fit measures the statistics of the training examples.
 	fit(ctx context.Context, spec policy.Spec, rule policy.Rot6DRule) (policy.Stats, error)
 	// numbers visits at most n training examples at equal distances, without their pictures.

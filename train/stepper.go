@@ -6,13 +6,14 @@ import (
 	"github.com/pinch-robotics/pinch/policy"
 	"github.com/pinch-robotics/pinch/policy/engine"
 	"github.com/pinch-robotics/pinch/policy/engine/cpu"
-	"github.com/pinch-robotics/pinch/policy/engine/xla"
 )
 
 // stepper makes optimiser steps on an engine. A loss or norm that is not finite comes back with the weights as they were.
 type stepper interface {
+	// stage brings a batch to where it will be used, beside the step under way; loader workers call it.
+	stage(b *filled) error
 	// step runs the parts of one batch through the graph and updates the weights, moments and average.
-	step(parts []*policy.Batch) (loss, norm float64, err error)
+	step(b filled) (loss, norm float64, err error)
 	// sync makes the optimiser's parameters, moments and average current in the host's memory.
 	sync() error
 	close() error
@@ -47,11 +48,13 @@ func newHostStepper(c Config, g *policy.Training, o *optimiser) (*hostStepper, e
 	return &hostStepper{optimiser: o, graph: g, program: program}, nil
 }
 
-func (s *hostStepper) step(parts []*policy.Batch) (loss, norm float64, err error) {
-	if len(parts) > 1 {
-		return s.accumulate(parts)
+func (s *hostStepper) stage(*filled) error { return nil }
+
+func (s *hostStepper) step(b filled) (loss, norm float64, err error) {
+	if len(b.parts) > 1 {
+		return s.accumulate(b.parts)
 	}
-	if loss, err = s.run(parts[0]); err != nil || !finite(loss) {
+	if loss, err = s.run(b.parts[0]); err != nil || !finite(loss) {
 		return loss, 0, err
 	}
 	grads := make([][]float32, len(s.graph.Gradients))
@@ -82,15 +85,12 @@ func (s *hostStepper) accumulate(parts []*policy.Batch) (loss, norm float64, err
 			s.sums = append(s.sums, make([]float32, info.Len()))
 		}
 	}
-	total := 0.0
-	for _, b := range parts {
-		total += b.Valid()
-	}
-	for p, b := range parts {
-		share := b.Valid() / total
+	first := true
+	for p, share := range shares(parts) {
 		if share == 0 { // nothing valid: its loss is 0/0
 			continue
 		}
+		b := parts[p]
 		l, err := s.run(b)
 		if err != nil || !finite(l) {
 			return l, 0, err
@@ -99,89 +99,29 @@ func (s *hostStepper) accumulate(parts []*policy.Batch) (loss, norm float64, err
 		for i, g := range s.graph.Gradients {
 			sum, grad := s.sums[i], s.program.Float32(g)
 			for j, v := range grad {
-				if p == 0 {
+				if first {
 					sum[j] = 0
 				}
 				sum[j] += float32(share) * v
 			}
 		}
+		first = false
 	}
 	return loss, s.update(s.sums), nil
 }
 
+// shares are the parts' shares of the valid scalars.
+func shares(parts []*policy.Batch) []float64 {
+	total := 0.0
+	for _, b := range parts {
+		total += b.Valid()
+	}
+	out := make([]float64, len(parts))
+	for p, b := range parts {
+		out[p] = b.Valid() / total
+	}
+	return out
+}
+
 func (s *hostStepper) sync() error  { return nil }
 func (s *hostStepper) close() error { return nil }
-
-// onlyAdam refuses what a device's step can not do yet.
-func (c Config) onlyAdam(p *policy.Params) error {
-	if c.accumulated() > 1 || c.Optimiser != adamW {
-		return fmt.Errorf("engine %s makes AdamW steps on whole batches: set accumulate=1 and optimiser=%s, or engine=%s", engine.XLA, adamW, engine.CPU)
-	}
-	for i, f := range c.factors(p) {
-		if f != 1 {
-			return fmt.Errorf("engine %s has one learning rate for all parameters, %s has %v times it: set encoder_rate, text_rate and layer_decay to 1 and freeze nothing, or engine=%s",
-				engine.XLA, p.Info[i].Name, f, engine.CPU)
-		}
-	}
-	return nil
-}
-
-// deviceStepper keeps weights, moments and average on XLA's devices, where the whole step is one program.
-type deviceStepper struct {
-	*optimiser
-	graph   *policy.Training
-	program *xla.Step
-	state   xla.State // views of the optimiser's memory
-	synced  int       // step at which the host's memory was current
-}
-
-func newDeviceStepper(c Config, g *policy.Training, o *optimiser) (*deviceStepper, error) {
-	if err := c.onlyAdam(o.params); err != nil {
-		return nil, err
-	}
-	eng, err := engine.Open(c.engine())
-	if err != nil {
-		return nil, err
-	}
-	t := xla.Training{Loss: g.Loss, Params: g.Params, Gradients: g.Gradients, Beta1: c.Beta1, Beta2: c.Beta2, Clip: c.Clip}
-	s := &deviceStepper{optimiser: o, graph: g, synced: o.steps}
-	for _, info := range o.params.Info {
-		t.Decays = append(t.Decays, info.Decay())
-		s.state.Weights = append(s.state.Weights, o.params.View(info.Name))
-		s.state.First = append(s.state.First, o.m.View(info.Name))
-		s.state.Second = append(s.state.Second, o.v.View(info.Name))
-		s.state.Average = append(s.state.Average, o.ema.View(info.Name))
-	}
-	if s.program, err = eng.Client().CompileTraining(t, eng.XLA(true)); err != nil {
-		return nil, fmt.Errorf("compile training step: %w", err)
-	}
-	return s, s.program.Write(s.state)
-}
-
-func (s *deviceStepper) step(parts []*policy.Batch) (loss, norm float64, err error) {
-	for _, f := range s.graph.Feeds(parts[0]) {
-		if err := s.program.Set(f.Node, f.Value); err != nil {
-			return 0, 0, err
-		}
-	}
-	c := s.cfg
-	loss, norm, err = s.program.Run(xla.Rates{Rate: c.rateAt(s.steps), Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Epsilon, Decay: c.Decay,
-		Average: c.emaAt(s.steps), Step: s.steps + 1})
-	if err == nil && finite(loss) && finite(norm) {
-		s.steps++
-	}
-	return loss, norm, err
-}
-
-func (s *deviceStepper) sync() error {
-	if s.synced == s.steps {
-		return nil
-	}
-	if err := s.program.Read(s.state); err != nil {
-		return err
-	}
-	s.synced = s.steps
-	return nil
-}
-
-func (s *deviceStepper) close() error { return s.program.Close() }

@@ -244,6 +244,14 @@ func (s *stream) show(ctx context.Context, _, from, to int) ([]example, error) {
 	return out, nil
 }
 
+func (s *stream) replayed(ctx context.Context, _, n int) ([]example, error) {
+	count, heldOut := s.shown(n)
+	if !heldOut {
+		return nil, nil
+	}
+	return s.show(ctx, count, 0, count)
+}
+
 // maxFitted bounds the windows that statistics and means are measured on.
 const maxFitted = 200_000
 

@@ -113,8 +113,12 @@ func maskedCRC(data []byte) uint32 {
 // scalars are the numbers of a log line under TensorBoard's tags.
 func (p point) scalars() []scalar {
 	if p.ValLoss != nil {
-		return []scalar{{"loss/validation", *p.ValLoss}}
+		list := []scalar{{"loss/validation", *p.ValLoss}}
+		if p.Replay != nil {
+			list = append(list, scalar{"replay/policy", p.Replay.Policy}, scalar{"replay/hold", p.Replay.Hold}, scalar{"replay/within", p.Replay.Within})
+		}
+		return list
 	}
 	return []scalar{{"loss/train", p.Loss}, {"gradient/norm", p.GradNorm}, {"rate", p.Rate}, {"epoch", p.Epoch}, {"speed/samples_per_second", p.SamplesPerSecond},
-		{"speed/loader_share", p.LoaderShare}, {"data/clip_share", p.ClipShare}}
+		{"speed/loader_share", p.LoaderShare}, {"speed/tflops", p.TFLOPS}, {"speed/mfu", p.MFU}, {"data/clip_share", p.ClipShare}}
 }

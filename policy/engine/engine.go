@@ -27,6 +27,7 @@ type Options struct {
 	Devices       int          // that share a training batch; 0: one
 	Precision     xla.Precision
 	Deterministic bool
+	Shard         xla.Shard // of training
 }
 
 // Check reports options that no engine takes.
@@ -109,7 +110,7 @@ func (e *Engine) XLA(training bool) xla.Options {
 		o.Precision = xla.BFloat16
 	}
 	if training {
-		o.Devices = e.options.Devices
+		o.Devices, o.Shard = e.options.Devices, e.options.Shard
 	}
 	return o
 }

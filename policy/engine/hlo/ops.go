@@ -252,6 +252,27 @@ func (b *Builder) Again(x Value) Value {
 	return b.emit(x.DType, x.Shape, "stablehlo.optimization_barrier %s : %s", x.name, x.Type())
 }
 
+// Barrier gives the values again, none of them before all are there: what is computed from them is not merged with what was computed from
+// the originals, and not begun earlier.
+func (b *Builder) Barrier(xs ...Value) []Value {
+	names, types := make([]string, len(xs)), make([]string, len(xs))
+	for i, x := range xs {
+		names[i], types[i] = x.name, x.Type()
+	}
+	if len(xs) == 1 {
+		return []Value{b.emit(xs[0].DType, xs[0].Shape, "stablehlo.optimization_barrier %s : %s", names[0], types[0])}
+	}
+	return b.emitMany(xs, "stablehlo.optimization_barrier %s : %s", strings.Join(names, ", "), strings.Join(types, ", "))
+}
+
+// Constrain says how a value lies on the devices: cut along axis 0, or whole on each. Without several devices it does nothing.
+func (b *Builder) Constrain(x Value, cut bool) Value {
+	if b.Shards == 1 {
+		return x
+	}
+	return b.emit(x.DType, x.Shape, "sdy.sharding_constraint %s %s : %s", x.name, Sharding(len(x.Shape), cut), x.Type())
+}
+
 // Call calls another function of the module.
 func (b *Builder) Call(function string, results []Value, args ...Value) []Value {
 	names, types, outs := make([]string, len(args)), make([]string, len(args)), make([]string, len(results))

@@ -70,6 +70,24 @@ func (s *Step) Memory() MemoryStats { return MemoryStats{} }
 // Close gives the step's memory back.
 func (s *Step) Close() error { return ErrNotBuilt }
 
+// StateBytes is what weights, moments and average take on each device.
+func (s *Step) StateBytes() int64 { return 0 }
+
+// Staged are values of a step's inputs that lie on the devices already.
+type Staged struct{}
+
+// Stage returns ErrNotBuilt.
+func (s *Step) Stage(gorgonia.Nodes, []any) (*Staged, error) { return nil, ErrNotBuilt }
+
+// Release returns ErrNotBuilt.
+func (st *Staged) Release() error { return ErrNotBuilt }
+
+// Use returns ErrNotBuilt.
+func (s *Step) Use(*Staged) error { return ErrNotBuilt }
+
+// Add returns ErrNotBuilt.
+func (s *Step) Add(share float64, first bool) error { return ErrNotBuilt }
+
 // Write returns ErrNotBuilt.
 func (s *Step) Write(State) error { return ErrNotBuilt }
 

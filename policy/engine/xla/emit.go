@@ -30,13 +30,39 @@ type Options struct {
 	Devices int
 	// Whole lists inputs that every device sees as a whole, beside parameters and scalars.
 	Whole gorgonia.Nodes
+	// Shard says what of a training step's state each device keeps only a part of.
+	Shard Shard
 	// CuDNN lowers attention to cuDNN's flash attention where it takes the shapes. Open's client sets it on GPUs.
 	CuDNN bool
+}
+
+// Shard says what of a training step's state is cut over the devices in place of lying whole on each. Losses and weights stay the same up to
+// the order of sums.
+type Shard string
+
+const (
+	ShardNothing   Shard = "none"  // weights, moments and average on every device
+	ShardOptimiser Shard = "zero1" // moments and average are cut (ZeRO stage 1, Rajbhandari et al. 2020)
+	ShardWeights   Shard = "fsdp"  // weights too; a step gathers them before it uses them
+)
+
+// Check reports a word that means nothing.
+func (s Shard) Check() error {
+	if s != "" && s != ShardNothing && s != ShardOptimiser && s != ShardWeights {
+		return fmt.Errorf("shard %q: want %s, %s or %s", s, ShardNothing, ShardOptimiser, ShardWeights)
+	}
+	return nil
 }
 
 func (o Options) fill() (Options, error) {
 	if o.Precision == "" {
 		o.Precision = Full
+	}
+	if o.Shard == "" {
+		o.Shard = ShardNothing
+	}
+	if err := o.Shard.Check(); err != nil {
+		return o, err
 	}
 	if o.Precision != Full && o.Precision != BFloat16 {
 		return o, fmt.Errorf("precision %q: want %q or %q", o.Precision, Full, BFloat16)
@@ -84,6 +110,7 @@ type graphWriter struct {
 	steps  []*step
 	byKey  map[string]*step
 	seen   map[int64]bool
+	remat  *remat // nil: every value of the forward pass stays until the backward pass has read it
 }
 
 // step is one run of a family, as in the planned executor: one node, or several that are its results.
@@ -169,19 +196,23 @@ func shapeOf(n *gorgonia.Node) tensor.Shape {
 
 // write writes all steps; inputs must have values.
 func (w *graphWriter) write() error {
+	if w.remat != nil {
+		w.remat.plan(w)
+	}
 	for _, s := range w.steps {
-		in, want := make([]hlo.Value, len(s.in)), make([]bool, len(s.out))
+		in := make([]hlo.Value, len(s.in))
 		for i, n := range s.in {
-			v, err := w.value(n)
-			if err != nil {
+			var err error
+			if in[i], err = w.value(n); err != nil {
 				return err
 			}
-			in[i] = v
 		}
-		for i, n := range s.out {
-			want[i] = n != nil
+		if w.remat != nil {
+			if err := w.remat.replace(w, s, in); err != nil {
+				return err
+			}
 		}
-		out, err := s.family.Lower(w.b, in, want)
+		out, err := s.lower(w.b, in)
 		if err != nil {
 			return err
 		}
@@ -192,6 +223,15 @@ func (w *graphWriter) write() error {
 		}
 	}
 	return nil
+}
+
+// lower writes the results of a step that somebody wants.
+func (s *step) lower(b *hlo.Builder, in []hlo.Value) ([]hlo.Value, error) {
+	want := make([]bool, len(s.out))
+	for i, n := range s.out {
+		want[i] = n != nil
+	}
+	return s.family.Lower(b, in, want)
 }
 
 // value is what was written for a node. Constants are written where they are first read.

@@ -17,6 +17,10 @@ type Flow struct {
 	Velocity *gorgonia.Node
 	// Times holds Time's value at each step; a step is 1/len(Times) long.
 	Times [][]float32
+	// Committed is a Float32 input [1, H, 1], no part of either graph, for X and Time of shape [1, H, ...]: 1 at rows of X that are what they
+	// should be and do not move, 0 elsewhere. Clean is Time's value there. nil: all rows move.
+	Committed *gorgonia.Node
+	Clean     []float32
 }
 
 // EmitFlow writes a sampler. Arguments: the other inputs of both graphs and X, the noise. Its one output stands for the end state and is
@@ -72,13 +76,17 @@ func emitFlow(f Flow, o Options) (*Module, error) {
 		}
 	}
 	times := b.Table(hlo.F32, table, append([]int{len(f.Times)}, f.Time.Shape()...)...)
+	hold, err := f.hold(step, m)
+	if err != nil {
+		return nil, err
+	}
 	end := b.Repeat(len(f.Times), noise, func(i, x hlo.Value) hlo.Value {
-		step.values[f.X.ID()], step.values[f.Time.ID()] = x, b.At(times, i)
+		step.values[f.X.ID()], step.values[f.Time.ID()] = x, hold.time(b.At(times, i))
 		if err = step.write(); err != nil {
 			return x
 		}
 		v := b.Wide(step.values[f.Velocity.ID()])
-		return b.Sub(x, b.Scale(v, 1/float64(len(f.Times))))
+		return b.Sub(x, hold.velocity(b.Scale(v, 1/float64(len(f.Times)))))
 	})
 	if err != nil {
 		return nil, err
@@ -106,4 +114,53 @@ func (w *graphWriter) arguments(m *Module, outputs gorgonia.Nodes, given map[*go
 		m.Arguments = append(m.Arguments, a)
 	}
 	return nil
+}
+
+// held keeps committed rows where they are.
+type held struct {
+	b           *hlo.Builder
+	mask, clean hlo.Value // none: no rows are committed
+}
+
+// hold adds the input that names the committed rows.
+func (f Flow) hold(w *graphWriter, m *Module) (held, error) {
+	if f.Committed == nil {
+		return held{}, nil
+	}
+	a, err := w.argument(f.Committed, m.Options, false)
+	if err != nil {
+		return held{}, err
+	}
+	if err := w.bind(a, m.Options); err != nil {
+		return held{}, err
+	}
+	m.Arguments = append(m.Arguments, a)
+	clean := make([]float64, len(f.Clean))
+	for i, v := range f.Clean {
+		clean[i] = float64(v)
+	}
+	return held{w.b, w.values[f.Committed.ID()], w.b.Table(hlo.F32, clean, f.Time.Shape()...)}, nil
+}
+
+// time is the flow time's features, or those of data where a row is committed.
+func (h held) time(t hlo.Value) hlo.Value {
+	if !h.mask.Valid() {
+		return t
+	}
+	return h.b.Select(h.rows(t.Shape), h.clean, t)
+}
+
+// velocity is nothing where a row is committed.
+func (h held) velocity(v hlo.Value) hlo.Value {
+	if !h.mask.Valid() {
+		return v
+	}
+	return h.b.Select(h.rows(v.Shape), h.b.Splat(v.DType, 0, v.Shape...), v)
+}
+
+// rows says for each element of a shape [1, H, ...] whether its row is committed.
+func (h held) rows(shape []int) hlo.Value {
+	b := h.b
+	on := b.Compare("GT", b.Reshape(h.mask, h.mask.Size()), b.Splat(hlo.F32, 0.5, h.mask.Size()))
+	return b.Spread(on, shape, 1)
 }

@@ -10,6 +10,7 @@ type Rates struct {
 	Decay        float64 // weight decay, of the parameters that decay
 	Average      float64 // decay of the running average
 	Step         int     // 1 for the first step
+	Muon         float64 // learning rate of the parameters that Muon updates
 }
 
 // vector folds the rates as kernel.AdamW does: both bias corrections go into the size of the step and eps.
@@ -20,6 +21,9 @@ func (r Rates) vector() []float32 {
 	v[hyperEps] = float32(r.Eps * root2)
 	v[hyperDecay] = float32(1 - r.Rate*r.Decay)
 	v[hyperAverage] = float32(r.Average)
+	v[hyperShrink] = float32(r.Rate * r.Decay)
+	v[hyperMuon] = float32(r.Muon)
+	v[hyperMuonShrink] = float32(r.Muon * r.Decay)
 	return v
 }
 

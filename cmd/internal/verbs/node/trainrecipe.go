@@ -1,9 +1,12 @@
 package node
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,10 +45,13 @@ func trainRecipe(name, short, size string, recipe func(size string) train.Config
 }
 
 type planOptions struct {
-	Config string
-	GPU    string
-	Count  int
-	MFU    float64
+	Config  string
+	GPU     string
+	Count   int
+	MFU     float64
+	Measure bool
+	Loader  int
+	Log     program.LogFlags
 }
 
 // AddFlags adds the flags of `pinch train plan`.
@@ -54,6 +60,9 @@ func (o *planOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.GPU, "gpu", "h200", "`name` of the devices: "+strings.Join(gpuNames(), ", "))
 	f.IntVar(&o.Count, "gpus", 1, "`number` of devices")
 	f.Float64Var(&o.MFU, "mfu", 0.4, "`share` of the device's speed that the step reaches")
+	f.BoolVar(&o.Measure, "measure", false, "measure steps of several networks on the engine of the configuration and predict from them (minutes)")
+	f.IntVar(&o.Loader, "loader", 0, "instead of a plan compare so many `steps` with the run's loader against as many without")
+	o.Log.AddFlags(f)
 }
 
 func gpuNames() []string {
@@ -71,28 +80,50 @@ func trainPlan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plan [KEY=VALUE...]", Short: "say what a pretraining run will take before anything runs",
 		Long: "Prints parameters, operations of a sample, memory of each device, time of a step and samples per second, from the configuration\n" +
-			"alone: no device is touched." + program.ExitHelp,
+			"alone: no device is touched. With --measure it first times steps of several networks on the engine of the configuration (engine,\n" +
+			"platform, precision), fits a cost of operations, activations, parameters and starts to them, and prints how far the fit is off on\n" +
+			"points that it did not see. With --loader N and data=DATASET it says how much of its speed a run keeps with its loader." + program.ExitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			gpu, ok := train.GPUs[o.GPU]
-			if !ok {
-				return program.Usage("--gpu %q is unknown: use %s", o.GPU, strings.Join(gpuNames(), ", "))
-			}
-			c, err := train.LoadRecipe(train.PretrainConfig, o.Config, args...)
-			if err != nil {
-				return program.UsageError{Err: err}
-			}
-			spec, err := train.PlanSpec(c)
-			if err != nil {
-				return err
-			}
-			p, err := train.NewPlan(c, train.PlanOptions{GPU: gpu, Count: o.Count, MFU: o.MFU, Spec: spec})
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), p)
-			return err
+			return o.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o.AddFlags(cmd.Flags())
 	return cmd
+}
+
+func (o planOptions) run(ctx context.Context, args []string, out, console io.Writer) error {
+	gpu, ok := train.GPUs[o.GPU]
+	if !ok {
+		return program.Usage("--gpu %q is unknown: use %s", o.GPU, strings.Join(gpuNames(), ", "))
+	}
+	c, err := train.LoadRecipe(train.PretrainConfig, o.Config, args...)
+	if err != nil {
+		return program.UsageError{Err: err}
+	}
+	if o.Loader > 0 {
+		r, err := train.CompareLoader(ctx, c, o.Loader, time.Now, o.Log.Logger(console))
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(out, r)
+		return err
+	}
+	spec, err := train.PlanSpec(c)
+	if err != nil {
+		return err
+	}
+	plan := train.PlanOptions{GPU: gpu, Count: o.Count, MFU: o.MFU, Spec: spec}
+	if o.Measure {
+		plan.Model, err = train.MeasureSpeed(ctx, c, time.Now, func(done, total int) { fmt.Fprintf(console, "measured %d of %d\n", done, total) })
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, plan.Model)
+	}
+	p, err := train.NewPlan(c, plan)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(out, p)
+	return err
 }
