@@ -151,9 +151,15 @@ func (l *loop) serveCalls() {
 // receive waits for the newest state. Raw system calls keep the runtime's scheduler out of the way: the thread sleeps in the kernel and goes on
 // where it was.
 func (l *loop) receive() bool {
-	n, errno := l.recv(l.rx, 0)
+	flags := uintptr(0)
+	if l.lockStep { // there the runtime's scheduler is welcome: others of this process may have to run before a state can come
+		fds := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
+		_, _ = unix.Poll(fds, int(silence/time.Millisecond))
+		flags = unix.MSG_DONTWAIT
+	}
+	n, errno := l.recv(l.rx, flags)
 	for errno == unix.EINTR {
-		n, errno = l.recv(l.rx, 0)
+		n, errno = l.recv(l.rx, flags)
 	}
 	if errno != 0 {
 		return false

@@ -6,6 +6,9 @@
 // One state for both arms goes out with each state of the left one; the right one's is carried to the same moment by its velocity. Segments go
 // to the arm they name, stops and acknowledgements to both. What happens to one arm stops the other: when it ramps or stops, when its process
 // falls silent or ends. When the executor or this process goes away, each arm process stops its arm by itself.
+//
+// Arms of a simulated cell may keep a clock in lock-step: grants go to both, a state goes out when both have reached the same moment, and nothing depends on how
+// fast anybody is. Their scene, which stands for the person and the judge beside the table, is forwarded to.
 package join
 
 import (
@@ -26,8 +29,10 @@ type Config struct {
 	Left   string `yaml:"left"`   // the arm processes, tcp:host:port or unix:/path
 	Right  string `yaml:"right"`
 	// SilenceMS is the silence of an arm process after which the other arm is stopped.
-	SilenceMS float64  `yaml:"silence_ms"`
-	Cameras   []Camera `yaml:"cameras"`
+	SilenceMS float64 `yaml:"silence_ms"`
+	// Scene is where the scene of a simulated cell is found; empty: the cell is real.
+	Scene   string   `yaml:"scene"`
+	Cameras []Camera `yaml:"cameras"`
 }
 
 // Camera is a camera of the cell, as armlink announces it.
@@ -121,13 +126,9 @@ func serve(ctx context.Context, c Config, nc net.Conn) error {
 	defer cancel()
 	p := &pairing{client: client, silence: time.Duration(c.SilenceMS * float64(time.Millisecond)), events: make(chan event, 64), ctx: ctx}
 	defer p.close()
-	for i, addr := range []string{c.Left, c.Right} {
-		if err := p.dial(i, addr); err != nil {
-			_ = client.Write(&armlink.Fault{Text: err.Error()})
-			return err
-		}
-	}
-	hello, err := p.hello(c.Cameras)
+	stop := context.AfterFunc(ctx, p.close)
+	defer stop()
+	hello, err := p.meet(c)
 	if err != nil {
 		_ = client.Write(&armlink.Fault{Text: err.Error()})
 		return err
@@ -135,11 +136,16 @@ func serve(ctx context.Context, c Config, nc net.Conn) error {
 	if err := client.Write(hello); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, p.close)
-	defer stop()
-	p.read(fromClient, client)
-	for i := range p.links {
-		p.read(i, p.links[i].conn)
+	for _, f := range p.faults {
+		if err := client.Write(f); err != nil {
+			return err
+		}
 	}
+	if p.lockStep {
+		if err := p.report(); err != nil {
+			return err
+		}
+	}
+	p.read(fromClient, client)
 	return p.run()
 }

@@ -11,8 +11,11 @@ import (
 
 var names = [2]string{"left", "right"}
 
-// fromClient marks events of the executor; 0 and 1 are the arms.
-const fromClient = 2
+// Where events come from, beside the arms 0 and 1.
+const (
+	fromClient = 2
+	fromScene  = 3
+)
 
 // event is one message, or the end of a connection.
 type event struct {
@@ -29,33 +32,70 @@ type link struct {
 	heard time.Time
 	gone  bool
 	told  bool // the other arm has been stopped because of this one
+
+	granted int64 // lock-step, before the executor is greeted: how far its time may pass
 }
 
 // pairing joins two arm processes for one executor. run owns it.
 type pairing struct {
-	ctx     context.Context
-	client  *armlink.Conn
-	links   [2]link
-	silence time.Duration
-	events  chan event
-	lastNS  int64
-	once    sync.Once
-	wg      sync.WaitGroup
+	ctx      context.Context
+	client   *armlink.Conn
+	links    [2]link
+	scene    *armlink.Conn // nil: the cell is real
+	lockStep bool
+	silence  time.Duration
+	events   chan event
+	faults   []*armlink.Fault // before the executor was greeted
+	lastNS   int64
+	once     sync.Once
+	mu       sync.Mutex // guards the opening of connections against close
+	closed   bool
+	wg       sync.WaitGroup
 }
 
-// dial connects to an arm process and reads its Hello.
-func (p *pairing) dial(i int, addr string) error {
-	ctx, cancel := context.WithTimeout(p.ctx, dialTime)
+// greet connects to a process and reads its first message. A process in lock-step may wait for another's time to pass before it greets.
+func (p *pairing) greet(what, addr string, into **armlink.Conn, patient bool) (armlink.Message, error) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	if !patient {
+		ctx, cancel = context.WithTimeout(p.ctx, dialTime)
+	}
 	defer cancel()
 	conn, err := armlink.Dial(ctx, addr)
 	if err != nil {
-		return fmt.Errorf("%s arm: %w", names[i], err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	p.links[i].conn = conn
+	if !p.keep(conn, into) {
+		return nil, fmt.Errorf("%s: %w", what, context.Canceled)
+	}
 	giveUp := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	m, err := conn.Read()
 	if !giveUp() || err != nil {
-		return fmt.Errorf("%s arm at %s does not answer: %w", names[i], addr, err)
+		return nil, fmt.Errorf("%s at %s does not answer: %w", what, addr, err)
+	}
+	return m, nil
+}
+
+// keep notes a connection so that close finds it; one that comes after close is closed.
+func (p *pairing) keep(conn *armlink.Conn, into **armlink.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = conn.Close()
+		return false
+	}
+	*into = conn
+	return true
+}
+
+// dial connects to an arm process, reads its Hello and goes on reading.
+func (p *pairing) dial(i int, addr string) error {
+	m, err := p.greet(names[i]+" arm", addr, &p.links[i].conn, p.lockStep)
+	if err != nil {
+		return err
+	}
+	clock := armlink.RealTime
+	if p.lockStep {
+		clock = armlink.LockStep
 	}
 	h, ok := m.(*armlink.Hello)
 	switch {
@@ -63,12 +103,13 @@ func (p *pairing) dial(i int, addr string) error {
 		return fmt.Errorf("%s arm at %s began with %T (%v) instead of Hello", names[i], addr, m, m)
 	case h.Version != armlink.Version:
 		return fmt.Errorf("%s arm at %s speaks armlink %d, this program %d; use programs of one release", names[i], addr, h.Version, armlink.Version)
-	case h.Clock != armlink.RealTime:
-		return fmt.Errorf("%s arm at %s keeps a %s clock; only arms in real time can be joined", names[i], addr, h.Clock)
+	case h.Clock != clock:
+		return fmt.Errorf("%s arm at %s keeps a %s clock, want %s: the clock of the scene where there is one (scene:), else real time", names[i], addr, h.Clock, clock)
 	case len(h.Arms) != 1 || h.Arms[0].Name != names[i]:
 		return fmt.Errorf("%s arm at %s says that it drives %v; check the addresses", names[i], addr, armNames(h))
 	}
 	p.links[i].hello = h
+	p.read(i, p.links[i].conn)
 	return nil
 }
 
@@ -85,14 +126,22 @@ const clockSpread = 100 * time.Millisecond
 // hello is the greeting of the cell.
 func (p *pairing) hello(cameras []Camera) (*armlink.Hello, error) {
 	l, r := p.links[0].hello, p.links[1].hello
-	h := &armlink.Hello{Version: armlink.Version, Clock: armlink.RealTime, PeriodNS: l.PeriodNS, StartNS: max(l.StartNS, r.StartNS),
+	h := &armlink.Hello{Version: armlink.Version, Clock: l.Clock, PeriodNS: l.PeriodNS, StartNS: max(l.StartNS, r.StartNS), Sim: p.scene != nil,
 		ActionLatencyNS: max(l.ActionLatencyNS, r.ActionLatencyNS), Arms: []armlink.ArmInfo{l.Arms[0], r.Arms[0]},
 		Cameras: append(append([]armlink.CameraInfo(nil), l.Cameras...), r.Cameras...)}
+	for _, c := range cameras {
+		info := armlink.CameraInfo{Name: c.Name, URL: c.URL, Kind: c.Kind, PeriodNS: int64(1e9 / c.RateHz)}
+		if p.lockStep { // at whole seconds of the cell's clock there is a frame, but that one was captured before the executor came
+			info.PhaseNS = info.PeriodNS
+		}
+		h.Cameras = append(h.Cameras, info)
+	}
+	if p.lockStep {
+		h.StartNS = p.links[0].state.TNS
+		return h, nil
+	}
 	if d := time.Duration(l.StartNS - r.StartNS).Abs(); d > clockSpread {
 		return nil, fmt.Errorf("the clocks of the two arm processes are %v apart; run both on one computer", d)
-	}
-	for _, c := range cameras {
-		h.Cameras = append(h.Cameras, armlink.CameraInfo{Name: c.Name, URL: c.URL, Kind: c.Kind, PeriodNS: int64(1e9 / c.RateHz)})
 	}
 	return h, nil
 }
@@ -118,8 +167,12 @@ func (p *pairing) read(from int, conn *armlink.Conn) {
 
 // run forwards until the executor leaves, or an arm is gone and the other one stands.
 func (p *pairing) run() error {
-	watch := time.NewTicker(p.silence / 4)
-	defer watch.Stop()
+	var silent <-chan time.Time
+	if !p.lockStep {
+		watch := time.NewTicker(p.silence / 4)
+		defer watch.Stop()
+		silent = watch.C
+	}
 	for i := range p.links {
 		p.links[i].heard = time.Now()
 	}
@@ -131,7 +184,7 @@ func (p *pairing) run() error {
 			if err := p.take(e); err != nil {
 				return err
 			}
-		case <-watch.C:
+		case <-silent:
 			for i := range p.links {
 				if l := &p.links[i]; !l.gone && time.Since(l.heard) > p.silence {
 					p.lose(i, fmt.Sprintf("its process has been silent for %v", p.silence))
@@ -145,11 +198,17 @@ func (p *pairing) run() error {
 }
 
 func (p *pairing) take(e event) error {
-	if e.from == fromClient {
+	switch e.from {
+	case fromClient:
 		if e.err != nil {
 			return fmt.Errorf("the executor left: %w", e.err)
 		}
 		return p.order(e.msg)
+	case fromScene:
+		if e.err != nil {
+			return fmt.Errorf("the scene has ended: %w", e.err)
+		}
+		return p.client.Write(e.msg)
 	}
 	l := &p.links[e.from]
 	if e.err != nil {
@@ -167,13 +226,23 @@ func (p *pairing) take(e event) error {
 			l.state = m
 			p.watch(e.from)
 		}
-		if e.from == 0 || p.links[0].gone {
+		if p.complete(e.from) {
 			return p.report()
 		}
 	case *armlink.Fault:
 		return p.client.Write(m)
 	}
 	return nil
+}
+
+// complete tells whether the state that came from an arm makes one of the cell: any of the left arm's; in lock-step the one that brings both to the same
+// moment.
+func (p *pairing) complete(from int) bool {
+	l, r := &p.links[0], &p.links[1]
+	if !p.lockStep || l.gone || r.gone {
+		return from == 0 || l.gone
+	}
+	return l.state != nil && r.state != nil && l.state.TNS == r.state.TNS
 }
 
 // order passes a message of the executor on.
@@ -192,6 +261,17 @@ func (p *pairing) order(m armlink.Message) error {
 			p.send(i, m)
 		}
 		return nil
+	case *armlink.Advance:
+		if p.lockStep {
+			for i := range p.links {
+				p.send(i, m)
+			}
+			return nil
+		}
+	case *armlink.SetScene, *armlink.QueryTruth:
+		if p.scene != nil {
+			return p.scene.Write(m)
+		}
 	}
 	return p.client.Write(&armlink.Fault{Of: m.Kind(), Text: fmt.Sprintf("%T is for simulated cells", m)})
 }
@@ -287,7 +367,13 @@ func carry(s *armlink.State, at int64) armlink.ArmState {
 // close ends all connections and waits for their readers.
 func (p *pairing) close() {
 	p.once.Do(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.closed = true
 		_ = p.client.Close()
+		if p.scene != nil {
+			_ = p.scene.Close()
+		}
 		for i := range p.links {
 			if p.links[i].conn != nil {
 				_ = p.links[i].conn.Close()

@@ -23,7 +23,13 @@ type cameraFeed struct {
 	name   sim.Camera
 	period int64 // ns; frame k is captured at sim.StartTime + k*period
 	stream *rtspserve.Stream
-	queue  chan *sim.Pending
+	queue  chan picture
+}
+
+// picture is a frame being rendered and the capture time it goes out with.
+type picture struct {
+	pending *sim.Pending
+	at      frames.DeviceTime
 }
 
 // queueFrames is how many frames may wait for a slow reader before the cell waits too.
@@ -48,7 +54,7 @@ func openCameras(ctx context.Context, o Options) (*cameras, error) {
 			srv.Close()
 			return nil, err
 		}
-		f := &cameraFeed{name: r.cam, period: int64(1000/r.hz) * 1_000_000, stream: stream, queue: make(chan *sim.Pending, queueFrames)}
+		f := &cameraFeed{name: r.cam, period: int64(1000/r.hz) * 1_000_000, stream: stream, queue: make(chan picture, queueFrames)}
 		c.all = append(c.all, f)
 		c.work.Add(1)
 		go func() {
@@ -70,9 +76,9 @@ func (c *cameras) close() {
 
 func (f *cameraFeed) send(ctx context.Context, log *slog.Logger) {
 	for p := range f.queue {
-		frame, err := p.Wait()
+		frame, err := p.pending.Wait()
 		if err == nil {
-			err = f.stream.WriteJPEG(ctx, frame.JPEG, frame.Time)
+			err = f.stream.WriteJPEG(ctx, frame.JPEG, p.at)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("a camera frame was lost", "camera", f.name, "err", err)
@@ -80,14 +86,14 @@ func (f *cameraFeed) send(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// capture renders every camera that is due now.
-func (c *cameras) capture(ctx context.Context, cell *sim.Cell) error {
+// capture renders every camera that is due now; its frame is stamped at, the cell's clock unless others keep another.
+func (c *cameras) capture(ctx context.Context, cell *sim.Cell, at frames.DeviceTime) error {
 	for _, f := range c.all {
 		if int64(cell.Now()-sim.StartTime)%f.period != 0 {
 			continue
 		}
 		select {
-		case f.queue <- cell.Capture(sim.Shot{Camera: f.name, JPEG: true})[0]:
+		case f.queue <- picture{cell.Capture(sim.Shot{Camera: f.name, JPEG: true})[0], at}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -201,7 +201,7 @@ func (s *server) hello() *armlink.Hello {
 	return h
 }
 
-func (s *server) periodNS() int64 { return int64(s.PeriodMS) * 1_000_000 }
+func (o *Options) periodNS() int64 { return int64(o.PeriodMS) * 1_000_000 }
 
 func (s *server) send(m armlink.Message) error {
 	if err := s.conn.Write(m); err != nil {
@@ -259,7 +259,7 @@ func (s *server) advance(ctx context.Context, until frames.DeviceTime, last bool
 		if (int64(now)/sim.TickNS)%judgeTicks == 0 {
 			s.judge.watch(s.cell.Truth())
 		}
-		if err := s.cams.capture(ctx, s.cell); err != nil {
+		if err := s.cams.capture(ctx, s.cell, now); err != nil {
 			return err
 		}
 		if int64(now-sim.StartTime)%s.periodNS() == 0 {

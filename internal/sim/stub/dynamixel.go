@@ -16,6 +16,9 @@ import (
 type Servo struct {
 	ID  byte
 	Now func() time.Time // nil: time.Now
+	// Motor replaces the servo's own motor, for a gripper of the simulated cell. At every instruction it is told the goal (counts; NaN: no torque) and says
+	// where it stands and whether it presses against something. nil: the servo's own.
+	Motor func(goal float64) (position float64, presses bool)
 
 	mu       sync.Mutex // guards the rest
 	table    [512]byte
@@ -232,7 +235,11 @@ func (s *Servo) advance() {
 	}
 	s.set(wire.PresentCurrent, 0)
 	s.velocity = 0
-	if s.get(wire.TorqueEnable) == 1 && s.get(wire.HardwareError) == 0 && byte(s.get(wire.BusWatchdog)) != wire.WatchdogTripped {
+	torque := s.get(wire.TorqueEnable) == 1 && s.get(wire.HardwareError) == 0 && byte(s.get(wire.BusWatchdog)) != wire.WatchdogTripped
+	switch {
+	case s.Motor != nil:
+		s.drive(torque, dt)
+	case torque:
 		s.move(dt)
 	}
 	s.set(wire.PresentPosition, int64(math.Round(s.position)))
@@ -261,6 +268,22 @@ func (s *Servo) move(dt float64) {
 		s.velocity = step / dt
 	}
 	s.position = next
+}
+
+// drive lets the motor of someone else move.
+func (s *Servo) drive(torque bool, dt float64) {
+	goal := math.NaN()
+	if torque {
+		goal = float64(s.get(wire.GoalPosition))
+	}
+	at, presses := s.Motor(goal)
+	if dt > 0 {
+		s.velocity = (at - s.position) / dt
+	}
+	s.position = at
+	if presses {
+		s.set(wire.PresentCurrent, int64(math.Copysign(float64(s.get(wire.GoalCurrent)), goal-at)))
+	}
 }
 
 // Position is where the motor stands now, in counts.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pinch-robotics/pinch/cmd/internal/program"
-	"github.com/pinch-robotics/pinch/internal/sim"
+	"github.com/pinch-robotics/pinch/internal/sim/cellserve"
 	"github.com/pinch-robotics/pinch/internal/sim/fciserve"
 	"github.com/pinch-robotics/pinch/internal/wire/armlink"
 )
@@ -24,6 +25,8 @@ type fciOptions struct {
 	Version int
 	Clock   string
 	Cell    bool
+	Files   string
+	WristHz float64
 	Faults  fciserve.Faults
 	Jitter  time.Duration
 	Phase   []string
@@ -38,6 +41,8 @@ func (o *fciOptions) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.Version, "version", 10, "interface version, 5 to 10")
 	f.StringVar(&o.Clock, "clock", string(armlink.RealTime), "who moves time: realtime, or lockstep (the clients' answers)")
 	f.BoolVar(&o.Cell, "cell", false, "the arms are those of the simulated cell, left first; else each is kinematic, on its own")
+	f.StringVar(&o.Files, "files", "", "with --cell: write arm files, join.yaml and cell.yaml for this cell into this `folder`")
+	f.Float64Var(&o.WristHz, "wrist-hz", 10, "rate of the cell's wrist cameras; must divide 1000")
 	f.Float64Var(&o.Faults.Loss, "loss", 0, "`share` of commands that are lost, 0 to 1")
 	f.IntVar(&o.Faults.BurstEvery, "burst-every", 0, "a burst of lost commands begins this often, in `ms`; 0: never")
 	f.IntVar(&o.Faults.BurstLen, "burst", 0, "commands lost in a row in a burst")
@@ -56,6 +61,9 @@ func (o *fciOptions) checkFlags() error {
 	if o.Cell && len(o.Listen) != 2 {
 		return program.Usage("--listen: the cell has two arms, want two addresses")
 	}
+	if o.Files != "" && !o.Cell {
+		return program.Usage("--files: only the simulated cell has cameras, grippers and a scene; add --cell")
+	}
 	if c := armlink.Clock(o.Clock); c != armlink.LockStep && c != armlink.RealTime {
 		return program.Usage("--clock: %q, want %s or %s", o.Clock, armlink.LockStep, armlink.RealTime)
 	}
@@ -71,7 +79,8 @@ func FCI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fci", Short: "serve simulated Franka arms that are as strict as the robot", Args: cobra.NoArgs,
 		Long: "Serves one or two Franka arms over the Franka Control Interface and enforces what the robot enforces: limits, discontinuities, the start\n" +
-			"position, lost commands, reflexes, the user stop.\n\n" +
+			"position, lost commands, reflexes, the user stop. With --cell they are the arms of the simulated cell, whose wrist cameras, grippers and\n" +
+			"scene are served too: `pinch arm franka`, `pinch arm join` and `pinch deploy` run on the files that --files writes (docs/franka.md).\n\n" +
 			"Lines on standard input cause faults: `stop [ARM]` presses the user stop, `release [ARM]` lets it go, `drop N [ARM]` loses the next N commands,\n" +
 			"`place Q1 ... Q7 [ARM]` puts the arm somewhere, `stats` prints the counts. ARM is 0 or 1, default 0.\n" + program.ExitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,11 +96,17 @@ func FCI() *cobra.Command {
 
 func runFCI(ctx context.Context, o fciOptions, in io.Reader, out, errOut io.Writer) error {
 	opts := fciserve.Options{LockStep: o.Clock == string(armlink.LockStep), Jitter: o.Jitter, Priority: 70, Logger: o.Log.Logger(errOut)}
-	robots, done, err := o.robots(&opts)
+	world, err := o.world(opts.Logger)
 	if err != nil {
 		return err
 	}
-	defer done()
+	if world != nil {
+		defer world.Close()
+	}
+	robots, err := o.robots(world, &opts)
+	if err != nil {
+		return err
+	}
 	orders := make([]chan order, len(robots))
 	for i := range orders {
 		orders[i] = make(chan order)
@@ -104,12 +119,12 @@ func runFCI(ctx context.Context, o fciOptions, in io.Reader, out, errOut io.Writ
 		default:
 		}
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	opts.Ready = func(addrs []string) {
-		if o.JSON {
-			_ = json.NewEncoder(out).Encode(map[string]any{"ready": true, "fci": addrs})
-			return
+		if err := o.announce(world, addrs, out); err != nil {
+			cancel(err)
 		}
-		fmt.Fprintf(out, "arms at %s, interface version %d\n", strings.Join(addrs, " and "), o.Version)
 	}
 	if err := fciserve.Serve(ctx, opts); err != nil {
 		return err
@@ -119,44 +134,67 @@ func runFCI(ctx context.Context, o fciOptions, in io.Reader, out, errOut io.Writ
 			printStats(out, r, o.JSON)
 		}
 	}
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
-// robots makes the arms and what they stand in.
-func (o *fciOptions) robots(opts *fciserve.Options) (robots []*fciserve.Robot, done func(), err error) {
-	done = func() {}
-	var plants [2]*fciserve.CellArm
-	var starts [2][7]float64
-	if o.Cell {
-		cell, err := sim.New(sim.Config{Mode: sim.ModeRobot})
-		if err != nil {
-			return nil, done, err
+// world opens the simulated cell, nil without --cell.
+func (o *fciOptions) world(log *slog.Logger) (*cellserve.World, error) {
+	if !o.Cell {
+		return nil, nil
+	}
+	return cellserve.OpenWorld(cellserve.WorldOptions{Clock: armlink.Clock(o.Clock), WristHz: o.WristHz, Logger: log})
+}
+
+// announce says where everything is, and writes the files that were asked for.
+func (o *fciOptions) announce(world *cellserve.World, addrs []string, out io.Writer) error {
+	if o.Files != "" {
+		if err := world.WriteFiles(o.Files, [2]string(addrs)); err != nil {
+			return err
 		}
-		done = func() { _ = cell.Close() }
-		if plants, starts, opts.Shared, err = fciserve.CellArms(cell); err != nil {
-			return nil, done, err
+	}
+	if o.JSON {
+		ready := map[string]any{"ready": true, "fci": addrs}
+		if world != nil {
+			ready["world"] = world.Ready()
+		}
+		return json.NewEncoder(out).Encode(ready)
+	}
+	fmt.Fprintf(out, "arms at %s, interface version %d\n", strings.Join(addrs, " and "), o.Version)
+	if o.Files != "" {
+		fmt.Fprintf(out, "now run, each in a terminal of its own:\n%s", world.Commands(o.Files))
+	}
+	return nil
+}
+
+// robots makes the arms, those of the world where there is one.
+func (o *fciOptions) robots(world *cellserve.World, opts *fciserve.Options) (robots []*fciserve.Robot, err error) {
+	var plants [2]fciserve.Plant
+	var starts [2][7]float64
+	if world != nil {
+		if plants, starts, opts.Shared, err = world.Arms(); err != nil {
+			return nil, err
 		}
 	}
 	for i, addr := range o.Listen {
 		ro := fciserve.RobotOptions{Version: o.Version, Faults: o.Faults}
 		ro.Faults.Seed += uint64(i)
-		if o.Cell {
-			ro.Plant, ro.Start = plants[i], starts[i]
+		if world != nil {
+			ro.Plant, ro.Start, ro.FirstID = plants[i], starts[i], cellserve.FirstID
 		}
 		r, err := fciserve.NewRobot(ro)
 		if err != nil {
-			return nil, done, err
+			return nil, err
 		}
 		a := fciserve.ArmOptions{Robot: r, Listen: addr}
 		if i < len(o.Phase) {
 			if a.Phase, err = time.ParseDuration(o.Phase[i]); err != nil {
-				return nil, done, program.Usage("--phase: %v", err)
+				return nil, program.Usage("--phase: %v", err)
 			}
 		}
 		robots = append(robots, r)
 		opts.Arms = append(opts.Arms, a)
 	}
-	return robots, done, nil
+	return robots, nil
 }
 
 func printStats(out io.Writer, r *fciserve.Robot, asJSON bool) {
