@@ -131,7 +131,7 @@ func TestBrowserShowsAnEpisode(t *testing.T) {
 	b.wait(`document.querySelectorAll(".check .finding").length === 3`)
 	var said string
 	b.eval(`document.querySelector(".check").innerText`, &said)
-	for _, want := range []string{"1 errors", "2 warnings", "1 notes", "pose-jump", "× 2", "the whole set is odd", "look again", "#0"} {
+	for _, want := range []string{"1 error", "2 warnings", "1 note", "pose-jump", "× 2", "the whole set is odd", "look again", "#0"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the overview does not say %q:\n%s", want, said)
 		}
@@ -177,7 +177,7 @@ func (b *browser) lanes(t *testing.T) {
 		document.querySelectorAll(".track").forEach((t, i) => { const w = t.getBoundingClientRect();
 			out[names[i]] = [...t.querySelectorAll(".segment")].map((s) => { const r = s.getBoundingClientRect(); return [(r.left - w.left) / w.width * 75, (r.right - w.left) / w.width * 75]; }); });
 		return out; })()`, &got)
-	for name, want := range map[string][][2]float64{"instruction": {{0, 50}, {50, 75}}, "phase": {{0, 25}, {25, 50}, {50, 75}}, "observation.state": {{5, 9}}, "late": {{12, 15}}, "findings": {{40, 45}}, "untracked": {{30, 34}}} {
+	for name, want := range map[string][][2]float64{"instruction": {{0, 50}, {50, 75}}, "phase": {{0, 25}, {25, 50}, {50, 75}}, "pedals": {{5, 9}}, "late": {{12, 15}}, "findings": {{40, 45}}, "untracked": {{30, 34}}} {
 		if len(got[name]) != len(want) {
 			t.Errorf("lane %s has %d segments, want %d", name, len(got[name]), len(want))
 			continue
@@ -326,8 +326,8 @@ func TestBrowserShowsACheckThatRuns(t *testing.T) {
 	b.wait(`document.querySelector(".state").textContent !== "checking 25 %" && document.querySelector(".check .tally")`)
 	var tally []string
 	b.eval(`[...document.querySelectorAll(".check .tally")].map((e) => e.textContent)`, &tally)
-	want := fmt.Sprintf("%d errors,%d warnings,%d notes", report.Number(dataset.Error), report.Number(dataset.Warn), report.Number(dataset.Note))
-	if got := strings.Join(tally, ","); got != want {
+	want := fmt.Sprintf("%d error %d warning %d note ", report.Number(dataset.Error), report.Number(dataset.Warn), report.Number(dataset.Note))
+	if got := strings.ReplaceAll(strings.Join(tally, " ")+" ", "s ", " "); got != want {
 		t.Errorf("the page says %s, the check found %s", got, want)
 	}
 	b.clean(base)

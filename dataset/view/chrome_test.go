@@ -93,6 +93,9 @@ func startChrome(path string) {
 // openBrowser opens a new page.
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("without -short this drives Chromium")
+	}
 	path := testpeer.Program(t, "chromium", "chromium")
 	chromeOnce.Do(func() { startChrome(path) })
 	if chromeErr != nil {
@@ -119,7 +122,11 @@ func openBrowser(t *testing.T) *browser {
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
 		b.call(domain+".enable", nil, nil)
 	}
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1600, "height": 1000, "deviceScaleFactor": 1, "mobile": false}, nil)
+	width, height := 1240, 760 // small: each frame is drawn by the processor
+	if os.Getenv("PINCH_SCREENSHOTS") != "" {
+		width, height = 1600, 1000
+	}
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
 	t.Cleanup(func() {
 		b.page = ""
 		b.call("Target.closeTarget", map[string]any{"targetId": target.TargetID}, nil)

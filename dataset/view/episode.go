@@ -111,8 +111,8 @@ func about(e dataset.EpisodeMeta) []pair {
 	for _, name := range slices.Sorted(maps.Keys(e.Extra)) {
 		switch v := e.Extra[name].(type) {
 		case []string:
-			if isMark(name) {
-				continue // shown as marks
+			if isMark(name) || len(v) == 0 {
+				continue // marks are shown in time
 			}
 			out = append(out, pair{name, fmt.Sprint(v)})
 		default:

@@ -55,7 +55,7 @@ func lanes(d *dataset.Dataset, e dataset.EpisodeMeta, findings []dataset.Finding
 			}
 		case buttons(f):
 			if v, err := dataset.ReadColumn[float64](d, f.Name, e.Index); err == nil {
-				add(lane{Name: f.Name, Kind: "event", Segments: presses(f, v)})
+				add(lane{Name: pressed(f), Kind: "event", Segments: presses(f, v)})
 			}
 		case f.DType == dataset.Bool && strings.HasSuffix(f.Name, ".is_tracked"):
 			if v, err := dataset.ReadColumn[bool](d, f.Name, e.Index); err == nil {
@@ -97,6 +97,14 @@ func buttons(f dataset.Feature) bool {
 		return strings.Contains(s, "pedal") || strings.Contains(s, "button")
 	}
 	return name(f.Name) || len(f.Names) > 0 && !slices.ContainsFunc(f.Names, func(s string) bool { return !name(s) })
+}
+
+// pressed names the lane of a feature of buttons.
+func pressed(f dataset.Feature) string {
+	if strings.Contains(strings.ToLower(f.Name+strings.Join(f.Names, " ")), "pedal") {
+		return "pedals"
+	}
+	return "buttons"
 }
 
 // presses are the stretches in which an element is not 0.

@@ -66,7 +66,7 @@
   const state = h("div.state");
   function status() {
     const text = { none: "not checked", running: "checking " + (check.total ? Math.round(100 * check.done / check.total) + " %" : "…"), failed: "the check failed" }[check.state] ||
-      (check.errors + check.warnings ? check.errors + " errors, " + check.warnings + " warnings" : "nothing wrong");
+      (check.errors + check.warnings ? pinch.plural(check.errors, "error") + ", " + pinch.plural(check.warnings, "warning") : "nothing wrong");
     state.textContent = text;
     state.className = "state " + (check.state === "done" ? (check.errors ? "error" : check.warnings ? "warn" : "good") : "soft");
   }

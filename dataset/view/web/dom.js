@@ -36,6 +36,9 @@ const pinch = {};
     return (s / 3600).toFixed(s < 36000 ? 1 : 0) + " h";
   };
 
+  // plural writes a number with its word.
+  pinch.plural = function (n, one, many) { return pinch.count(n) + " " + (n === 1 ? one : many || one + "s"); };
+
   pinch.count = function (n) { return n.toLocaleString("en-US"); };
 
   // color reads a custom property of the style sheet, so that drawings follow the theme.

@@ -10,7 +10,7 @@
       this.player = new pinch.Player(data.rows, set.fps);
       this.window = { from: 0, to: data.rows - 1 };
       this.frames = []; // pictures that the server decodes
-      this.cams = h("section.cams", {}, data.cameras.map((c) => this.camera(c)));
+      this.cams = h("section.cams.of" + data.cameras.length, {}, data.cameras.map((c) => this.camera(c)));
       this.lanes = new pinch.Lanes(data.lanes, this.player, this.window);
       this.curves = new pinch.Curves(source, set, data.index, this.player, this.window);
       this.scene = set.paths.length ? new pinch.Scene(source, set, data.index, this.player) : null;
@@ -35,7 +35,7 @@
     camera(c) {
       const shape = c.width ? c.width + " × " + c.height + (c.codec ? " " + c.codec : "") : "";
       const note = h("p.problem", { hidden: !c.note }, c.note);
-      const figure = h("figure", {}, h("figcaption", {}, h("b", {}, c.name.replace(/^observation\.images?\./, "")), h("span.soft", {}, shape)), note);
+      const figure = h("figure", { onclick: () => figure.classList.toggle("large") }, h("figcaption", {}, h("b", {}, c.name.replace(/^observation\.images?\./, "")), h("span.soft", {}, shape)), note);
       figure.dataset.camera = c.name;
       if (!c.src) {
         if (c.frames && !c.note) figure.prepend(this.stills(c));

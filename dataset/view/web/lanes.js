@@ -18,7 +18,7 @@
       }, this.ruler);
       const names = h("div.names", {}, h("span.soft", {}, "time"));
       for (const lane of lanes) {
-        const track = h("div.track." + lane.kind);
+        const track = h("div.track.of-" + lane.kind);
         const segments = lane.segments.map((s, i) => {
           const el = h("div.segment" + (s.level ? "." + s.level : ""), { title: this.title(s) }, lane.kind === "text" ? s.text : "");
           if (lane.kind === "text") el.classList.add("shade" + (i % 2));

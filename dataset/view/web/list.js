@@ -52,7 +52,7 @@
         if (this.parts.size > 50) for (const old of [...this.parts.keys()].slice(0, 25)) if (old !== k) this.parts.delete(old);
         this.parts.set(k, page.rows);
         this.matched = page.matched;
-        this.total.textContent = page.matched === page.total ? pinch.count(page.total) + " episodes" : pinch.count(page.matched) + " of " + pinch.count(page.total) + " episodes";
+        this.total.textContent = page.matched === page.total ? pinch.plural(page.total, "episode") : pinch.count(page.matched) + " of " + pinch.count(page.total) + " episodes";
         this.space.style.height = Math.min(tallest, this.matched * height) + "px";
       } catch (e) {
         if (token !== this.token) return;
@@ -85,8 +85,8 @@
 
     line(r) {
       const badges = [];
-      if (r.errors) badges.push(h("span.badge.error", { title: r.errors + " errors" }, String(r.errors)));
-      if (r.warnings) badges.push(h("span.badge.warn", { title: r.warnings + " warnings" }, String(r.warnings)));
+      if (r.errors) badges.push(h("span.badge.error", { title: pinch.plural(r.errors, "error") }, String(r.errors)));
+      if (r.warnings) badges.push(h("span.badge.warn", { title: pinch.plural(r.warnings, "warning") }, String(r.warnings)));
       if (r.success === "no") badges.push(h("span.badge.fail", { title: "success is false" }, "failed"));
       if (r.missing) badges.push(h("span.badge.miss", { title: r.missing + " files are missing" }, "files missing"));
       const line = h("a.line", { href: this.source.link(r.index) },

@@ -2,7 +2,7 @@
 // What is said of the dataset as a whole.
 (function () {
   const { h } = pinch;
-  const words = { error: "errors", warn: "warnings", note: "notes" };
+  const words = { error: "error", warn: "warning", note: "note" };
 
   function fact(value, name) { return h("div.fact", {}, h("b", {}, value), h("span.soft", {}, name)); }
 
@@ -30,7 +30,7 @@
         h("div.progress", {}, h("div", { style: { width: 100 * share + "%" } })));
     }
     if (check.state !== "done") return box;
-    box.append(h("p", {}, ["error", "warn", "note"].map((k) => h("span.tally." + k, {}, check[{ error: "errors", warn: "warnings", note: "notes" }[k]] + " " + words[k]))));
+    box.append(h("p", {}, ["error", "warn", "note"].map((k) => h("span.tally." + k, {}, pinch.plural(check[words[k] + "s"], words[k])))));
     if (!check.groups.length && !(check.errors + check.warnings + check.notes)) box.append(h("p.good", {}, "Nothing is wrong with it."));
     for (const g of check.groups) {
       box.append(h("div.finding." + g.severity, {},
@@ -48,7 +48,7 @@
       set.features.map((f) => h("tr", {}, h("td", {}, f.name), h("td.soft", {}, f.type), h("td.soft", {}, f.shape.join(" × ")), h("td.soft", {}, f.elements.length > 1 ? f.elements.join(", ") : ""))));
     return h("div.overview", {},
       h("header.top", {}, h("h1", {}, set.name), h("span.soft", {}, "LeRobot " + set.version + (set.robot ? " · " + set.robot : ""))),
-      h("section.facts", {}, fact(pinch.count(set.episodes), "episodes"), fact(pinch.count(set.rows), "rows"), fact(pinch.duration(set.seconds), "of recording"),
+      h("section.facts", {}, fact(pinch.count(set.episodes), set.episodes === 1 ? "episode" : "episodes"), fact(pinch.count(set.rows), "rows"), fact(pinch.duration(set.seconds), "of recording"),
         fact(set.fps + " Hz", "rate"), fact(String(cameras.length), cameras.length === 1 ? "camera" : "cameras"), fact(pinch.count(set.tasks.length + set.task_more), "instructions")),
       bars(set), findings(check, source),
       h("section.card", {}, h("h3", {}, "Instructions"), h("ul", {}, set.tasks.map((t) => h("li", {}, t))), set.task_more ? h("p.soft", {}, "and " + set.task_more + " more") : null),
