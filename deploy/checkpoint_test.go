@@ -12,6 +12,11 @@ import (
 // untrained makes a small policy with weights that are not zero.
 func untrained(t *testing.T, horizon int) *policy.Policy {
 	t.Helper()
+	return untrainedAs(t, policy.PresetOptions{ImageSize: 16, Horizon: horizon, MaxTokens: 12}, policy.Architectures["nano"], policy.Options{Threads: 1})
+}
+
+func untrainedAs(t *testing.T, preset policy.PresetOptions, arch policy.Architecture, o policy.Options) *policy.Policy {
+	t.Helper()
 	features := []policy.Feature{
 		{Name: KeyImageLeft, DType: "video", Shape: []int{480, 640, 3}},
 		{Name: KeyImageRight, DType: "video", Shape: []int{480, 640, 3}},
@@ -34,11 +39,10 @@ func untrained(t *testing.T, horizon int) *policy.Policy {
 		e.Columns[KeyRelative] = append(e.Columns[KeyRelative], rel[:]...)
 		e.Columns[KeyJointStates] = append(e.Columns[KeyJointStates], 0.01*float64(i), 0.3)
 	}
-	spec, err := policy.Preset(policy.PresetUMI, features, 30, policy.PresetOptions{ImageSize: 16, Horizon: horizon, MaxTokens: 12})
+	spec, err := policy.Preset(policy.PresetUMI, features, 30, preset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	arch := policy.Architectures["nano"]
 	stats, err := policy.FitStats(spec, "", []policy.Episode{e})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +57,7 @@ func untrained(t *testing.T, horizon int) *policy.Policy {
 	m := policy.NewManifest(spec, arch, stats)
 	m.Checkpoint = "cafe"
 	m.Data.Prompts = []string{"go"}
-	p, err := policy.New(m, params, policy.Options{Threads: 1})
+	p, err := policy.New(m, params, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -260,7 +260,10 @@ func (p *Policy) inferChunk(o Observation) ([]float64, error) {
 	if out, err = s.ChunkForm(out, o.Values); err != nil {
 		return nil, err
 	}
-	return out, s.smoothChunk(out)
+	committed := slices.Clone(out[:len(o.Prefix)])
+	err = s.smoothChunk(out)
+	copy(out, committed) // they will be done as they are
+	return out, err
 }
 
 // see shows the sampler one moment: f is 0 for the present one.
