@@ -22,6 +22,9 @@ python3 "$here/learn_unpack.py" "$here" "$work" >>"$out/learn.log" 2>&1 || { say
 node=$work/pinch-node
 recipe="engine=xla platform=${PLATFORM:-cuda} cache_dir=$work/cache workers=${WORKERS:-14} $(cat "$here/recipe")"
 
+# Triton products are off: XLA would choose among them for a minute or more, and the whole run takes a few.
+[ "${PLATFORM:-cuda}" != cuda ] || export XLA_FLAGS="${XLA_FLAGS:---xla_gpu_enable_triton_gemm=false}"
+
 say "train"
 # shellcheck disable=SC2086 # the recipe is a list of words
 "$node" train --data "$work/dataset" --out "$work/run" $recipe max_minutes="$minutes" ${CONFIG:-} >>"$out/learn.log" 2>&1 || say "training failed"
@@ -33,9 +36,8 @@ latest=$(readlink -f "$work/run/checkpoints/latest")
 ls -l "$out" >>"$out/learn.log"
 
 say "large with its loader and without"
-# Triton products are off: choosing among them would take longer than all else here.
 # shellcheck disable=SC2086
-XLA_FLAGS="${LARGE_FLAGS---xla_gpu_enable_triton_gemm=false}" timeout "${LARGE_SECONDS:-150}" "$node" train plan --loader "${LARGE_STEPS:-40}" size="${LARGE_SIZE:-large}" \
+timeout "${LARGE_SECONDS:-150}" "$node" train plan --loader "${LARGE_STEPS:-40}" size="${LARGE_SIZE:-large}" \
 	engine=xla platform="${PLATFORM:-cuda}" data="$work/dataset" cache_dir="$work/cache" workers="${WORKERS:-14}" vocabulary=0 max_episodes=40 batch="${LARGE_BATCH:-64}" \
 	${LARGE_CONFIG:-} >"$out/large.log" 2>&1 || say "the comparison of large did not end"
 tail -n 3 "$out/large.log" | tee -a "$out/learn.log"

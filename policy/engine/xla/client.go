@@ -116,6 +116,7 @@ func (c *Client) fill(o Options) (Options, error) {
 		return o, err
 	}
 	o.CuDNN = o.CuDNN || c.platform == CUDA && os.Getenv("PINCH_NO_CUDNN") == ""
+	o.WeakBarriers = c.platform == CPU
 	if o.Devices > c.Devices() {
 		return o, fmt.Errorf("%d devices asked for, the platform %s has %d", o.Devices, c.platform, c.Devices())
 	}

@@ -34,6 +34,9 @@ type Options struct {
 	Shard Shard
 	// CuDNN lowers attention to cuDNN's flash attention where it takes the shapes. Open's client sets it on GPUs.
 	CuDNN bool
+	// WeakBarriers says that the platform forgets optimization barriers before it merges equal computations. Open's client sets it on the
+	// processor.
+	WeakBarriers bool
 }
 
 // Shard says what of a training step's state is cut over the devices in place of lying whole on each. Losses and weights stay the same up to

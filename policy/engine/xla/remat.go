@@ -19,6 +19,7 @@ type remat struct {
 	params map[int64]bool      // need no barrier
 	again  map[int64]hlo.Value // computed again
 	leaves map[leaf]hlo.Value
+	weak   bool // see Options.WeakBarriers
 }
 
 // leaf is a value that stays, as the stretch between two marks reads it again.
@@ -27,8 +28,8 @@ type leaf struct {
 	stretch int
 }
 
-func newRemat(t Training) *remat {
-	r := &remat{loss: t.Loss, keep: map[int64]bool{}, source: map[int64]*step{}, params: map[int64]bool{}, again: map[int64]hlo.Value{}, leaves: map[leaf]hlo.Value{}}
+func newRemat(t Training, o Options) *remat {
+	r := &remat{loss: t.Loss, weak: o.WeakBarriers, keep: map[int64]bool{}, source: map[int64]*step{}, params: map[int64]bool{}, again: map[int64]hlo.Value{}, leaves: map[leaf]hlo.Value{}}
 	for _, n := range t.Keep {
 		r.keep[n.ID()] = true
 		r.marks = append(r.marks, n.ID())
@@ -137,10 +138,23 @@ func (r *remat) read(w *graphWriter, n *gorgonia.Node, at leaf, tie hlo.Value) (
 	if err != nil {
 		return v, err
 	}
-	values := []hlo.Value{v}
-	if tie.Valid() {
-		values = append(values, tie)
+	switch {
+	case !tie.Valid():
+		v = w.b.Barrier(v)[0]
+	case r.weak && v.DType.Float():
+		v = w.b.Add(v, w.b.Spread(w.b.Convert(nothing(w.b, tie), v.DType), v.Shape))
+	default:
+		v = w.b.Barrier(v, tie)[0]
 	}
-	r.leaves[at] = w.b.Barrier(values...)[0]
-	return r.leaves[at], nil
+	r.leaves[at] = v
+	return v, nil
+}
+
+// nothing is zero times an element of a gradient: a compiler may not leave it out, since the gradient could be infinite. A step with such a
+// gradient is not made anyway.
+func nothing(b *hlo.Builder, tie hlo.Value) hlo.Value {
+	for axis := range tie.Shape {
+		tie = b.Slice(tie, axis, 0, 1)
+	}
+	return b.Scale(b.Wide(b.Reshape(tie)), 0)
 }

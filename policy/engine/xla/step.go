@@ -167,7 +167,7 @@ func newTrainingWriter(t Training, o Options) (*trainingWriter, error) {
 	}
 	w := &trainingWriter{graphWriter: newGraphWriter(o.builder()), t: t, o: o, slabs: t.slabs(o)}
 	if t.Keep != nil {
-		w.remat = newRemat(t)
+		w.remat = newRemat(t, o)
 	}
 	return w, nil
 }
