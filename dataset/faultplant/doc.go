@@ -12,7 +12,8 @@
 // values (motions, actions, finger tips, statistics) follows from the wrong ones. Faults that befall files afterwards do not.
 //
 //	err := faultplant.Base(ctx, "cups", "base")
-//	faults, err := faultplant.Plant(ctx, "base", "broken", "pose-jump", 1, 50)
+//	p, err := faultplant.Open("base")
+//	faults, err := p.Plant(ctx, "broken", "pose-jump", 1, 50)
 //	// faults[0].Episode has a hand that jumps at faults[0].Frame
 //
 // Unchanged files are hard links to the source's, and a changed file is always a new one, so the source is never touched.

@@ -3,6 +3,7 @@ package faultplant
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/pinch-robotics/pinch/dataset"
@@ -262,7 +263,7 @@ func (s *site) otherEpisode() (int, error) {
 
 // numbers reads chunk and file number of an episode in the table.
 func (s *site) numbers(episode int, prefix string) (chunk, file int, err error) {
-	f, err := pq.Open(s.path(s.p.tables[episode]))
+	f, err := pq.Open(filepath.Join(s.p.root, s.p.tables[episode]))
 	if err != nil {
 		return 0, 0, err
 	}

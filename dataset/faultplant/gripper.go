@@ -119,13 +119,17 @@ var gripperKinds = []Kind{
 		})
 	}},
 	{"angle-degrees", "content", "Finger angles are in degrees (UMI #24: frames and scales were not checked).", func(s *site) error {
+		moves, err := s.fingersMove()
+		if err != nil {
+			return err
+		}
+		if moves < 0.2 {
+			return errNowhere
+		}
 		for k := range 2 {
 			q, err := s.angle(k)
 			if err != nil {
 				return err
-			}
-			if spread(q) < 0.2 && k == 0 {
-				return errNowhere
 			}
 			for r := range q {
 				q[r] *= 180 / math.Pi
@@ -143,13 +147,9 @@ var gripperKinds = []Kind{
 		if err != nil {
 			return err
 		}
-		moves := 0.0
-		for k := range 2 {
-			q, err := s.angle(k)
-			if err != nil {
-				return err
-			}
-			moves = max(moves, spread(q))
+		moves, err := s.fingersMove()
+		if err != nil {
+			return err
 		}
 		if moves < 0.2 || s.n < 2*lead {
 			return errNowhere
@@ -171,6 +171,19 @@ var gripperKinds = []Kind{
 
 // spread is greatest minus least.
 func spread(v []float64) float64 { return slices.Max(v) - slices.Min(v) }
+
+// fingersMove is the greater spread of both angles.
+func (s *site) fingersMove() (float64, error) {
+	moves := 0.0
+	for k := range 2 {
+		q, err := s.angle(k)
+		if err != nil {
+			return 0, err
+		}
+		moves = max(moves, spread(q))
+	}
+	return moves, nil
+}
 
 // angle reads one finger's angle; 0 is the left hand, 1 the right one.
 func (s *site) angle(k int) ([]float64, error) {

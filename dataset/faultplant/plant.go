@@ -2,6 +2,7 @@ package faultplant
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/pinch-robotics/pinch/dataset"
 	"github.com/pinch-robotics/pinch/dataset/internal/pq"
-	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
 
 // Kind is one kind of fault.
@@ -54,18 +54,63 @@ func Kinds() []Kind {
 // errNowhere says that an episode has no place for a fault.
 var errNowhere = errors.New("the episode has no place for this fault")
 
-// planting is a copy in which one kind of fault is being planted.
-type planting struct {
-	ctx    context.Context
-	root   string
-	d      *dataset.Dataset
-	tables map[int]string // file of meta/episodes by episode
-	restat bool           // rows were changed consistently: meta/stats.json has to follow
+// Planter plants faults in copies of one base. Not safe for concurrent use.
+type Planter struct {
+	root    string
+	d       *dataset.Dataset
+	metas   map[int]dataset.EpisodeMeta
+	tables  map[int]string             // file of meta/episodes by episode
+	columns map[string][][]float64     // numbers of the base by feature and episode, read when they are asked for
+	cameras map[string][]dataset.Stats // picture statistics of the base, likewise
 }
 
-// Plant makes a copy of the base at src in the new folder dst and plants faults of a kind in n random episodes, or in as many as have
-// a place for it. The same seed gives the same faults.
-func Plant(ctx context.Context, src, dst, kind string, seed uint64, n int) ([]Fault, error) {
+// Open opens the base at root.
+func Open(root string) (*Planter, error) {
+	p := &Planter{root: root, metas: map[int]dataset.EpisodeMeta{}, columns: map[string][][]float64{}, cameras: map[string][]dataset.Stats{}}
+	var err error
+	if p.d, err = dataset.Open(root); err != nil {
+		return nil, err
+	}
+	if p.tables, err = tableFiles(root); err != nil {
+		return nil, err
+	}
+	seen := map[string]int{}
+	for e := range p.d.All() {
+		p.metas[e.Index] = e
+		paths := []string{e.DataPath}
+		for _, v := range e.Videos {
+			paths = append(paths, v.Path)
+		}
+		for _, rel := range paths {
+			if other, twice := seen[rel]; twice {
+				return nil, fmt.Errorf("%s of %s holds episodes %d and %d: faults are planted where every episode has its own files", rel, root, other, e.Index)
+			}
+			seen[rel] = e.Index
+		}
+	}
+	if f, err := pq.Open(filepath.Join(root, p.tables[0])); err == nil {
+		hashed := f.Has(hashColumn)
+		f.Close()
+		if hashed {
+			return nil, fmt.Errorf("%s keeps hashes of its rows: plant faults in a copy made by Base", root)
+		}
+	}
+	return p, nil
+}
+
+// planting is a copy in which one kind of fault is being planted.
+type planting struct {
+	*Planter
+	ctx context.Context
+	dst string
+	// values and pictures are what was changed as if recorded, by feature and episode: meta/stats.json follows.
+	values   map[string]map[int][]float64
+	pictures map[string]map[int]dataset.Stats
+}
+
+// Plant makes a copy of the base in the new folder dst and plants faults of a kind in n random episodes, or in as many as have a
+// place for it. The same seed gives the same faults.
+func (p *Planter) Plant(ctx context.Context, dst, kind string, seed uint64, n int) ([]Fault, error) {
 	all := Kinds()
 	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == kind })
 	if i < 0 {
@@ -75,10 +120,10 @@ func Plant(ctx context.Context, src, dst, kind string, seed uint64, n int) ([]Fa
 		}
 		return nil, fmt.Errorf("no kind of fault %q; there are %s", kind, strings.Join(names, ", "))
 	}
-	p, err := openCopy(ctx, src, dst)
-	if err != nil {
+	if err := link(p.root, dst); err != nil {
 		return nil, err
 	}
+	c := &planting{Planter: p, ctx: ctx, dst: dst, values: map[string]map[int][]float64{}, pictures: map[string]map[int]dataset.Stats{}}
 	h := fnv.New64a()
 	h.Write([]byte(kind))
 	order := rand.New(rand.NewPCG(seed, h.Sum64())).Perm(p.d.NumEpisodes())
@@ -90,7 +135,7 @@ func Plant(ctx context.Context, src, dst, kind string, seed uint64, n int) ([]Fa
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		f, err := p.plantOne(all[i], episode, rand.New(rand.NewPCG(seed^h.Sum64(), uint64(episode))))
+		f, err := c.plantOne(all[i], episode, rand.New(rand.NewPCG(seed^h.Sum64(), uint64(episode))))
 		if errors.Is(err, errNowhere) {
 			continue
 		}
@@ -100,10 +145,7 @@ func Plant(ctx context.Context, src, dst, kind string, seed uint64, n int) ([]Fa
 		out = append(out, f)
 	}
 	slices.SortFunc(out, func(a, b Fault) int { return a.Episode - b.Episode })
-	if p.restat {
-		return out, p.totals()
-	}
-	return out, nil
+	return out, c.totals()
 }
 
 // Base makes a copy of the clean dataset at src in the new folder dst, without the hashes of rows that pinch keeps: they would betray
@@ -129,41 +171,6 @@ func Base(ctx context.Context, src, dst string) error {
 
 // hashColumn holds the hash of an episode's content.
 const hashColumn = "content_sha256"
-
-func openCopy(ctx context.Context, src, dst string) (*planting, error) {
-	if err := link(src, dst); err != nil {
-		return nil, err
-	}
-	p := &planting{ctx: ctx, root: dst}
-	var err error
-	if p.d, err = dataset.Open(dst); err != nil {
-		return nil, err
-	}
-	if p.tables, err = tableFiles(dst); err != nil {
-		return nil, err
-	}
-	seen := map[string]int{}
-	for e := range p.d.All() {
-		paths := []string{e.DataPath}
-		for _, v := range e.Videos {
-			paths = append(paths, v.Path)
-		}
-		for _, rel := range paths {
-			if other, twice := seen[rel]; twice {
-				return nil, fmt.Errorf("%s holds episodes %d and %d of %s: faults are planted where every episode has its own files", rel, other, e.Index, src)
-			}
-			seen[rel] = e.Index
-		}
-	}
-	if f, err := pq.Open(filepath.Join(dst, p.tables[0])); err == nil {
-		hashed := f.Has(hashColumn)
-		f.Close()
-		if hashed {
-			return nil, fmt.Errorf("%s keeps hashes of its rows: plant faults in a copy made by Base", src)
-		}
-	}
-	return p, nil
-}
 
 // link makes a copy of a folder whose files are hard links where the file system allows it.
 func link(src, dst string) error {
@@ -200,7 +207,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer in.Close()
-	return atomicfile.Write(atomicfile.OS, to, 0o644, func(w io.Writer) error {
+	return replace(to, func(w io.Writer) error {
 		_, err := io.Copy(w, in)
 		return err
 	})
@@ -249,10 +256,7 @@ func tableEpisode(path string) (int, error) {
 
 // plantOne plants one fault and says what changed.
 func (p *planting) plantOne(k Kind, episode int, rng *rand.Rand) (Fault, error) {
-	meta, err := p.d.Episode(episode)
-	if err != nil {
-		return Fault{}, err
-	}
+	meta := p.metas[episode]
 	s := &site{p: p, ep: meta, n: meta.Length, fps: float64(p.d.Info().FPS), rng: rng, values: map[string]any{},
 		fault: Fault{Kind: k.Name, Episode: episode, Frames: meta.Length}}
 	if err := k.plant(s); err != nil {
@@ -264,19 +268,139 @@ func (p *planting) plantOne(k Kind, episode int, rng *rand.Rand) (Fault, error) 
 	return s.fault, nil
 }
 
-// totals computes meta/stats.json anew from the changed rows.
+// totals computes what meta/stats.json says of the changed features anew.
 func (p *planting) totals() error {
-	d, err := dataset.Open(p.root)
+	if len(p.values)+len(p.pictures) == 0 {
+		return nil
+	}
+	path := filepath.Join(p.dst, "meta/stats.json")
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	stats, _, err := d.AllStats(p.ctx)
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	for _, f := range p.d.Features() {
+		stats, err := p.total(f)
+		if err != nil {
+			return err
+		}
+		if stats.Count == 0 {
+			continue
+		}
+		one, err := dataset.EncodeStats([]dataset.Feature{f}, map[string]dataset.Stats{f.Name: stats})
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(one, &all); err != nil {
+			return err
+		}
+	}
+	b, err := json.MarshalIndent(all, "", "    ")
 	if err != nil {
 		return err
 	}
-	b, err := dataset.EncodeStats(d.Features(), stats)
+	return replace(path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// total summarises one changed feature over all episodes; zero for one that is as it was.
+func (p *planting) total(f dataset.Feature) (dataset.Stats, error) {
+	if changed := p.pictures[f.Name]; changed != nil {
+		if err := p.readCamera(f); err != nil {
+			return dataset.Stats{}, err
+		}
+		parts := slices.Clone(p.cameras[f.Name])
+		for e, s := range changed {
+			parts[e] = s
+		}
+		return dataset.MergePictureStats(parts), nil
+	}
+	changed := p.values[f.Name]
+	if changed == nil {
+		return dataset.Stats{}, nil
+	}
+	if err := p.readNumbers(f); err != nil {
+		return dataset.Stats{}, err
+	}
+	var values []float64
+	for e, v := range p.columns[f.Name] {
+		if w, ok := changed[e]; ok {
+			v = w
+		}
+		values = append(values, v...)
+	}
+	return dataset.ColumnStats(values, f.Dim()), nil
+}
+
+func (p *Planter) readNumbers(f dataset.Feature) error {
+	if p.columns[f.Name] != nil {
+		return nil
+	}
+	all := make([][]float64, p.d.NumEpisodes())
+	for e := range all {
+		var err error
+		if all[e], err = dataset.ReadColumn[float64](p.d, f.Name, e); err != nil {
+			return err
+		}
+	}
+	p.columns[f.Name] = all
+	return nil
+}
+
+func (p *Planter) readCamera(f dataset.Feature) error {
+	if p.cameras[f.Name] != nil {
+		return nil
+	}
+	all := make([]dataset.Stats, p.d.NumEpisodes())
+	for e := range all {
+		var err error
+		if all[e], err = tableStats(filepath.Join(p.root, p.tables[e]), f.Name); err != nil {
+			return err
+		}
+	}
+	p.cameras[f.Name] = all
+	return nil
+}
+
+// tableStats reads the statistics of one feature in a file of one episode.
+func tableStats(path, feature string) (s dataset.Stats, err error) {
+	t, err := pq.Open(path)
+	if err != nil {
+		return s, err
+	}
+	defer t.Close()
+	for part, to := range statParts(&s) {
+		c, err := t.Read("stats/"+feature+"/"+part, 0, 1)
+		if err != nil {
+			return s, err
+		}
+		*to, _ = c.Values.([]float64)
+	}
+	c, err := t.Read("stats/"+feature+"/count", 0, 1)
+	if err != nil {
+		return s, err
+	}
+	if n, ok := c.Values.([]int64); ok && len(n) == 1 {
+		s.Count = n[0]
+	}
+	return s, nil
+}
+
+// replace writes a file under another name and lets it take the place of the one at path. Unlike atomicfile it does not wait for the
+// disk: a copy with faults that a power cut spoils is made again.
+func replace(path string, fill func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(filepath.Join(p.root, "meta/stats.json"), b, 0o644)
+	defer os.Remove(f.Name())
+	if err := errors.Join(fill(f), f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }

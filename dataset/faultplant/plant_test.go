@@ -39,6 +39,15 @@ func makeBase(t *testing.T, episodes int) string {
 	return base
 }
 
+func open(t *testing.T, base string) *Planter {
+	t.Helper()
+	p, err := Open(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // hashes gives the hash of every file.
 func hashes(t *testing.T, root string) map[string][32]byte {
 	t.Helper()
@@ -69,6 +78,7 @@ func TestEveryKindChangesExactlyWhatItSays(t *testing.T) {
 	if len(kinds) < 24 {
 		t.Errorf("%d kinds of fault, want at least 24", len(kinds))
 	}
+	p := open(t, base)
 	seen := map[string]bool{}
 	for _, k := range kinds {
 		if seen[k.Name] || k.Doc == "" || k.Group == "" {
@@ -77,7 +87,7 @@ func TestEveryKindChangesExactlyWhatItSays(t *testing.T) {
 		seen[k.Name] = true
 		t.Run(k.Name, func(t *testing.T) {
 			dst := filepath.Join(t.TempDir(), "planted")
-			faults, err := Plant(context.Background(), base, dst, k.Name, 1, 2)
+			faults, err := p.Plant(context.Background(), dst, k.Name, 1, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,9 +216,10 @@ func equal(a, b any) bool {
 // the angle puts them, and the table's statistics are those of the rows.
 func TestRecordedFaultsAreInAccordWithThemselves(t *testing.T) {
 	base := makeBase(t, 5)
+	p := open(t, base)
 	for _, kind := range []string{"pose-jump", "pose-recentred", "pose-held", "pose-zero", "pose-late", "pose-noise", "encoder-stall", "encoder-zero", "encoder-turn", "encoder-dead", "angle-clipped"} {
 		dst := filepath.Join(t.TempDir(), kind)
-		faults, err := Plant(context.Background(), base, dst, kind, 5, 2)
+		faults, err := p.Plant(context.Background(), dst, kind, 5, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,10 +332,10 @@ func statsFollow(t *testing.T, d *dataset.Dataset, f Fault) {
 }
 
 func TestOneSeedPlantsOneSetOfFaults(t *testing.T) {
-	base := makeBase(t, 4)
+	p := open(t, makeBase(t, 4))
 	plant := func(name string, seed uint64) (string, []Fault) {
 		dst := filepath.Join(t.TempDir(), name)
-		faults, err := Plant(context.Background(), base, dst, "pose-jump", seed, 3)
+		faults, err := p.Plant(context.Background(), dst, "pose-jump", seed, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -350,14 +361,15 @@ func TestOneSeedPlantsOneSetOfFaults(t *testing.T) {
 func TestPlantRefuses(t *testing.T) {
 	base := makeBase(t, 2)
 	dir := t.TempDir()
-	if _, err := Plant(context.Background(), base, filepath.Join(dir, "x"), "pose-jumps", 1, 1); err == nil || !strings.Contains(err.Error(), "pose-jump,") {
+	p := open(t, base)
+	if _, err := p.Plant(context.Background(), filepath.Join(dir, "x"), "pose-jumps", 1, 1); err == nil || !strings.Contains(err.Error(), "pose-jump,") {
 		t.Errorf("unknown kind: %v, want the list", err)
 	}
-	if _, err := Plant(context.Background(), base, dir, "pose-jump", 1, 1); err == nil || !strings.Contains(err.Error(), "there already") {
+	if _, err := p.Plant(context.Background(), dir, "pose-jump", 1, 1); err == nil || !strings.Contains(err.Error(), "there already") {
 		t.Errorf("target exists: %v", err)
 	}
 	hashed := filepath.Join(filepath.Dir(base), "demos")
-	if _, err := Plant(context.Background(), hashed, filepath.Join(dir, "y"), "pose-jump", 1, 1); err == nil || !strings.Contains(err.Error(), "Base") {
+	if _, err := Open(hashed); err == nil || !strings.Contains(err.Error(), "Base") {
 		t.Errorf("a dataset with hashes: %v", err)
 	}
 	if b, err := os.ReadFile(filepath.Join(base, "meta/info.json")); err != nil || !bytes.Contains(b, []byte(`"total_tasks": 2`)) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pinch-robotics/pinch/dataset"
 	"github.com/pinch-robotics/pinch/dataset/internal/pq"
-	"github.com/pinch-robotics/pinch/internal/atomicfile"
 )
 
 // site is an episode in which a fault is being planted. Changes of its rows and of its row of the table are gathered and written by save.
@@ -136,7 +135,7 @@ func (s *site) putColumn(c pq.Column) {
 	}
 }
 
-func (s *site) path(rel string) string { return filepath.Join(s.p.root, rel) }
+func (s *site) path(rel string) string { return filepath.Join(s.p.dst, rel) }
 
 // changed notes a file that differs from the source's.
 func (s *site) changed(rel string) {
@@ -148,7 +147,7 @@ func (s *site) changed(rel string) {
 // write replaces a file.
 func (s *site) write(rel string, fill func(io.Writer) error) error {
 	s.changed(rel)
-	return atomicfile.Write(atomicfile.OS, s.path(rel), 0o644, fill)
+	return replace(s.path(rel), fill)
 }
 
 // remove takes a file away.
@@ -172,7 +171,6 @@ func (s *site) edit(rel string, f func([]byte) []byte) error {
 // save writes the changed tables.
 func (s *site) save() error {
 	if s.recorded {
-		s.p.restat = true
 		for _, c := range s.set {
 			s.follow(c)
 		}
@@ -217,9 +215,11 @@ func (s *site) follow(c pq.Column) {
 			return
 		}
 	}
-	if len(values) > 0 {
-		s.setStats(f, dataset.ColumnStats(values, f.Dim()))
+	if s.p.values[f.Name] == nil {
+		s.p.values[f.Name] = map[int][]float64{}
 	}
+	s.p.values[f.Name][s.ep.Index] = values
+	s.setStats(f, dataset.ColumnStats(values, f.Dim()))
 }
 
 func convert[T float32 | int64 | int32](v []T) []float64 {
@@ -238,10 +238,9 @@ func (s *site) setStats(f dataset.Feature, x dataset.Stats) {
 		}
 		return []int{n}
 	}
-	for part, v := range map[string][]float64{"min": x.Min, "max": x.Max, "mean": x.Mean, "std": x.Std,
-		"q01": x.Q01, "q10": x.Q10, "q50": x.Q50, "q90": x.Q90, "q99": x.Q99} {
-		if v != nil {
-			s.table = append(s.table, pq.Column{Name: "stats/" + f.Name + "/" + part, Shape: shape(len(v)), Values: v})
+	for part, v := range statParts(&x) {
+		if *v != nil {
+			s.table = append(s.table, pq.Column{Name: "stats/" + f.Name + "/" + part, Shape: shape(len(*v)), Values: *v})
 		}
 	}
 	s.table = append(s.table, pq.Column{Name: "stats/" + f.Name + "/count", Shape: []int{1}, Values: []int64{x.Count}})
@@ -257,6 +256,12 @@ func (s *site) setTable(name string, value any) {
 	case []string:
 		s.table = append(s.table, pq.Column{Name: name, Starts: []int{0, len(v)}, Values: v})
 	}
+}
+
+// statParts are the vectors of statistics by the names that they have in the table.
+func statParts(x *dataset.Stats) map[string]*[]float64 {
+	return map[string]*[]float64{"min": &x.Min, "max": &x.Max, "mean": &x.Mean, "std": &x.Std,
+		"q01": &x.Q01, "q10": &x.Q10, "q50": &x.Q50, "q90": &x.Q90, "q99": &x.Q99}
 }
 
 // rewrite changes columns of a Parquet file of one row group: those in set that are there, those in add on top; those in drop go. Other
@@ -308,7 +313,7 @@ func rewrite(path string, rows int, set, add []pq.Column, drop []string) error {
 			metadata[key] = v
 		}
 	}
-	return atomicfile.Write(atomicfile.OS, path, 0o644, func(w io.Writer) error {
+	return replace(path, func(w io.Writer) error {
 		out, err := pq.NewWriter(w, fields, metadata)
 		if err != nil {
 			return err

@@ -101,17 +101,12 @@ var statisticsKinds = []Kind{
 		if err != nil {
 			return err
 		}
-		f, err := pq.Open(s.path(s.p.tables[other]))
-		if err != nil {
-			return err
-		}
-		defer f.Close()
 		stats, err := s.p.d.EpisodeStats(other)
 		if err != nil {
 			return err
 		}
 		for _, feature := range s.p.d.Features() {
-			if x, ok := stats[feature.Name]; ok && feature.DType.Numeric() && f.Has("stats/"+feature.Name+"/mean") {
+			if x, ok := stats[feature.Name]; ok && feature.DType.Numeric() {
 				s.setStats(feature, x)
 			}
 		}

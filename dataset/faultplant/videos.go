@@ -198,7 +198,10 @@ func (s *site) refilm(camera dataset.Feature, span dataset.VideoSpan, f func(k i
 	if err != nil {
 		return err
 	}
-	s.recorded = true
+	if s.p.pictures[camera.Name] == nil {
+		s.p.pictures[camera.Name] = map[int]dataset.Stats{}
+	}
+	s.p.pictures[camera.Name][s.ep.Index] = stats
 	s.setStats(camera, stats)
 	return nil
 }
