@@ -404,3 +404,18 @@ func replace(path string, fill func(io.Writer) error) error {
 	}
 	return os.Rename(f.Name(), path)
 }
+
+// NumEpisodes is the number of episodes of the base.
+func (p *Planter) NumEpisodes() int { return p.d.NumEpisodes() }
+
+// Files gives the episode that each file of the base belongs to, by its path relative to the root.
+func (p *Planter) Files() map[string]int {
+	out := map[string]int{}
+	for index, e := range p.metas {
+		out[e.DataPath], out[p.tables[index]] = index, index
+		for _, v := range e.Videos {
+			out[v.Path] = index
+		}
+	}
+	return out
+}

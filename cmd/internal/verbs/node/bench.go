@@ -41,7 +41,7 @@ func Bench() *cobra.Command {
 		},
 	}
 	o.AddFlags(cmd.Flags())
-	cmd.AddCommand(benchData())
+	cmd.AddCommand(benchData(), benchFaults())
 	return cmd
 }
 
