@@ -17,7 +17,9 @@ import (
 type wrist struct {
 	info armlink.CameraInfo
 	src  FrameSource
-	done chan struct{} // closed when read has left
+	// lateNS is how late its stamps are.
+	lateNS int64
+	done   chan struct{} // closed when read has left
 
 	mu      sync.Mutex // guards everything below
 	changed chan struct{}
@@ -30,8 +32,8 @@ type wrist struct {
 // keepFrames per camera: two seconds at 30 Hz, 1.5 MB of JPEG.
 const keepFrames = 64
 
-func startWrist(ctx context.Context, info armlink.CameraInfo, src FrameSource) *wrist {
-	w := &wrist{info: info, src: src, done: make(chan struct{}), changed: make(chan struct{}), taken: -1}
+func startWrist(ctx context.Context, info armlink.CameraInfo, src FrameSource, lateNS int64) *wrist {
+	w := &wrist{info: info, src: src, lateNS: lateNS, done: make(chan struct{}), changed: make(chan struct{}), taken: -1}
 	go w.read(ctx)
 	return w
 }
@@ -44,6 +46,7 @@ func (w *wrist) read(ctx context.Context) {
 		if err != nil {
 			w.err = fmt.Errorf("%s wrist camera: %w", w.info.Name, err)
 		} else {
+			f.CaptureNS -= w.lateNS
 			w.keep(f)
 		}
 		close(w.changed)

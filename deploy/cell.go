@@ -18,22 +18,33 @@ type Cell struct {
 	Control ControlConfig `yaml:"control"`
 	Safety  SafetyConfig  `yaml:"safety"`
 
+	Calibration CalibrationConfig `yaml:"calibration"`
+
 	// Contract supplies policy metadata that a server does not state (rate_hz, pose_reference, pose_timing, action_dim).
 	Contract map[string]any `yaml:"contract"`
 }
 
 // ControlConfig is how chunks become motion.
 type ControlConfig struct {
-	ExecuteRows     int     `yaml:"execute_rows"`       // rows consumed before the next chunk takes over; 0: half of the chunk, 0.5 s at most
-	LeadMS          float64 `yaml:"lead_ms"`            // knots are sent this far ahead of now
-	SwitchLeadMS    float64 `yaml:"switch_lead_ms"`     // a new chunk takes over this long after it arrives
-	BlendMS         float64 `yaml:"blend_ms"`           // length of the seam between two chunks
-	StartRampMS     float64 `yaml:"start_ramp_ms"`      // policy time takes this long from standing to full speed, and back
-	PolicyLatencyMS float64 `yaml:"policy_latency_ms"`  // lock-step: the constant; real time: the first guess
-	ActionLatencyMS float64 `yaml:"action_latency_ms"`  // from a knot's time to the arm being there; -1: as the arm process states
-	CameraLatencyMS float64 `yaml:"camera_latency_ms"`  // real time: from capture to arrival, used only in reports
-	PostureGain     float64 `yaml:"posture_gain_per_s"` // pull of the null space toward the start posture
-	ContactRad      float64 `yaml:"contact_rad"`        // a joint pressed this far off its command makes the hands give way to where they are; 0: never
+	ExecuteRows         int     `yaml:"execute_rows"`          // rows consumed before the next chunk takes over; 0: half of the chunk, 0.5 s at most
+	LeadMS              float64 `yaml:"lead_ms"`               // knots are sent this far ahead of now
+	SwitchLeadMS        float64 `yaml:"switch_lead_ms"`        // a new chunk takes over this long after it arrives
+	BlendMS             float64 `yaml:"blend_ms"`              // length of the seam between two chunks
+	StartRampMS         float64 `yaml:"start_ramp_ms"`         // policy time takes this long from standing to full speed, and back
+	PolicyLatencyMS     float64 `yaml:"policy_latency_ms"`     // lock-step: the constant; real time: the first guess
+	ActionLatencyMS     float64 `yaml:"action_latency_ms"`     // from a knot's time to the arm being there; -1: as the arm process states
+	GripperLatencyMS    float64 `yaml:"gripper_latency_ms"`    // the same for the fingers; -1: as the arms
+	LeftCameraOffsetMS  float64 `yaml:"left_camera_offset_ms"` // the stamps of this wrist camera are that late
+	RightCameraOffsetMS float64 `yaml:"right_camera_offset_ms"`
+	PostureGain         float64 `yaml:"posture_gain_per_s"` // pull of the null space toward the start posture
+	ContactRad          float64 `yaml:"contact_rad"`        // a joint pressed this far off its command makes the hands give way to where they are; 0: never
+}
+
+// CalibrationConfig corrects what the arm processes state, as `pinch calibrate` measures it.
+type CalibrationConfig struct {
+	LeftTipM      []float64 `yaml:"left_tip_m"`       // x y z in hand_root, from where flange_from_hand puts the finger tips to where they are; empty: nothing
+	RightTipM     []float64 `yaml:"right_tip_m"`      // the same
+	RightBaseMRad []float64 `yaml:"right_base_m_rad"` // x y z and a rotation vector in the frame "cell": moves the right arm's base; empty: nothing
 }
 
 // SafetyConfig holds the gates. A gate that trips stops both arms, holds the grippers and waits for an acknowledgement.
@@ -63,7 +74,7 @@ func DefaultCell() Cell {
 	return Cell{
 		ArmLink: "tcp:127.0.0.1:7480",
 		Control: ControlConfig{
-			LeadMS: 400, SwitchLeadMS: 40, BlendMS: 150, StartRampMS: 250, PolicyLatencyMS: 100, ActionLatencyMS: -1, PostureGain: 0.5,
+			LeadMS: 400, SwitchLeadMS: 40, BlendMS: 150, StartRampMS: 250, PolicyLatencyMS: 100, ActionLatencyMS: -1, GripperLatencyMS: -1, PostureGain: 0.5,
 			ContactRad: 0.008,
 		},
 		Safety: SafetyConfig{
@@ -102,6 +113,9 @@ func (c *Cell) Validate() error {
 		{"control.start_ramp_ms", c.Control.StartRampMS, 50, 5000},
 		{"control.policy_latency_ms", c.Control.PolicyLatencyMS, 0, 10000},
 		{"control.action_latency_ms", c.Control.ActionLatencyMS, -1, 1000},
+		{"control.gripper_latency_ms", c.Control.GripperLatencyMS, -1, 1000},
+		{"control.left_camera_offset_ms", c.Control.LeftCameraOffsetMS, -1000, 1000},
+		{"control.right_camera_offset_ms", c.Control.RightCameraOffsetMS, -1000, 1000},
 		{"control.posture_gain_per_s", c.Control.PostureGain, 0, 10},
 		{"control.contact_rad", c.Control.ContactRad, 0, 1},
 		{"safety.arm_clearance_m", c.Safety.ArmClearanceM, 0.005, 0.5},
@@ -125,6 +139,9 @@ func (c *Cell) Validate() error {
 		if !(b.v >= b.lo && b.v <= b.hi) {
 			return fmt.Errorf("%s: %v is outside %v to %v", b.key, b.v, b.lo, b.hi)
 		}
+	}
+	if err := c.Calibration.check(); err != nil {
+		return err
 	}
 	if c.Control.ExecuteRows < 0 {
 		return fmt.Errorf("control.execute_rows: %d is negative", c.Control.ExecuteRows)

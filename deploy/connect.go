@@ -86,7 +86,7 @@ func (s *Session) start(ctx, life context.Context, opts ConnectOptions) error {
 		return fmt.Errorf("the arm process sends states every %d ns, want 1 to 50 ms", hello.PeriodNS)
 	}
 	s.hello = *hello
-	if s.pair, s.index, err = newPair(hello, s.cell.Safety); err != nil {
+	if err := s.placeArms(); err != nil {
 		return err
 	}
 	open := opts.OpenCamera
@@ -104,7 +104,7 @@ func (s *Session) start(ctx, life context.Context, opts ConnectOptions) error {
 		if err != nil {
 			return errors.Join(ctx.Err(), err)
 		}
-		s.wrists[h] = startWrist(life, info, src)
+		s.wrists[h] = startWrist(life, info, src, s.cell.Control.cameraOffset(h))
 	}
 	for {
 		m, err := s.receive(ctx)
@@ -115,6 +115,15 @@ func (s *Session) start(ctx, life context.Context, opts ConnectOptions) error {
 			return s.take(st)
 		}
 	}
+}
+
+// placeArms builds the arms of the greeting, as the cell corrects it.
+func (s *Session) placeArms() error {
+	placed, err := s.cell.Calibration.apply(s.hello)
+	if err == nil {
+		s.pair, s.index, err = newPair(&placed, s.cell.Safety)
+	}
+	return err
 }
 
 func findCamera(h *armlink.Hello, name string) (armlink.CameraInfo, error) {
@@ -267,6 +276,21 @@ func (s *Session) commanded() (q [2]armlink.Joints, finger [2]float64) {
 
 // HandPose is a hand's measured pose, cellFromHandRoot; hand 0 is left.
 func (s *Session) HandPose(hand int) frames.Pose { return s.measured().pose[hand] }
+
+// HandAt is where a hand would be, cellFromHandRoot, with its arm's joints at q; hand 0 is left.
+func (s *Session) HandAt(hand int, q armlink.Joints) frames.Pose {
+	return s.pair.arms[hand].handPose(q)
+}
+
+// Settle lets a tenth of a second of the cell's time pass, so that HandPose is of what stands still now.
+func (s *Session) Settle(ctx context.Context) error {
+	for end := s.state.TNS + 100e6; s.state.TNS < end; {
+		if err := s.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // stopped gives the reason when an arm waits for Recover.
 func (s *Session) stopped() (string, bool) {

@@ -20,14 +20,15 @@ import (
 // A chunk is anchored where the arms were commanded to be when the observation was taken (one action latency before it, because measured
 // motion lags commands by that). Anchoring to the measured pose instead would pull back by the tracking lag at every chunk.
 type executor struct {
-	pair     *pair
-	solver   solver
-	ctl      ControlConfig
-	safety   SafetyConfig
-	contract Contract
-	period   int64   // ns, distance of knots
-	dt       float64 // the same in s
-	latency  int64   // ns, by which measured motion lags commands
+	pair       *pair
+	solver     solver
+	ctl        ControlConfig
+	safety     SafetyConfig
+	contract   Contract
+	period     int64   // ns, distance of knots
+	dt         float64 // the same in s
+	latency    int64   // ns, by which measured motion lags commands
+	fingerLead float64 // s, by which fingers are commanded ahead of hands, because they lag more
 
 	commits   []commit // what was sent, oldest first; the last may lie lead ahead of now
 	path      *path
@@ -68,6 +69,9 @@ const keepNS = 4e9
 
 func newExecutor(p *pair, c Cell, contract Contract, periodNS int64, latency time.Duration) *executor {
 	e := &executor{latency: int64(latency), pair: p, ctl: c.Control, safety: c.Safety, contract: contract, period: periodNS, dt: float64(periodNS) * 1e-9}
+	if c.Control.GripperLatencyMS >= 0 {
+		e.fingerLead = c.Control.GripperLatencyMS/1000 - latency.Seconds()
+	}
 	e.solver = solver{pair: p, gain: c.Control.PostureGain}
 	return e
 }
@@ -351,6 +355,9 @@ func (e *executor) next(last commit) (c commit, moved bool, err error) {
 	want := e.path.at(c.tau)
 	r := e.solver.step(last.q, last.finger, transforms(want), e.dt)
 	c.q, c.finger = r.q, want.finger
+	if e.fingerLead != 0 {
+		c.finger = e.path.at(c.tau + e.fingerLead*c.rate).finger
+	}
 	for h := range c.pose {
 		c.pose[h] = e.pair.arms[h].handPose(c.q[h])
 	}

@@ -23,6 +23,7 @@ type FakeOptions struct {
 	Start     [2]armlink.Joints                     // zero: the model's rest posture
 	FingerRad [2]float64                            // at the start
 	Lag       time.Duration                         // time constant with which joints follow their commands; 0: perfectly
+	FingerLag time.Duration                         // the same for the fingers
 	RealTime  bool                                  // follow the host's clock instead of grants
 	Observe   func(tNS int64, cmd [2]armrt.Command) // every millisecond, on the fake's goroutine; nil: nobody
 	Inject    func(tNS int64, rt [2]*armrt.Runtime) // every millisecond, before the commands: faults for tests; nil: none
@@ -38,6 +39,7 @@ type Fake struct {
 	opts   FakeOptions
 	rt     [2]*armrt.Runtime
 	q      [2]armlink.Joints // measured
+	finger [2]float64        // measured
 	last   [2]armrt.Command
 	now    int64
 	conn   *armlink.Conn // server's end
@@ -82,7 +84,7 @@ func NewFake(opts FakeOptions) (*Fake, error) {
 		if f.rt[h], err = armrt.New(armrt.Config{Limits: model.Limits, Gripper: robotmodel.YUBI()}, q, opts.FingerRad[h]); err != nil {
 			return nil, fmt.Errorf("start fake cell: %s arm: %w", Hands[h], err)
 		}
-		f.q[h] = q
+		f.q[h], f.finger[h] = q, opts.FingerRad[h]
 		f.last[h] = armrt.Command{Q: q, GripperRad: opts.FingerRad[h], Mode: armlink.ModeIdle}
 	}
 	picture, err := greyJPEG()
@@ -219,13 +221,10 @@ func (f *Fake) tick() {
 		if f.last[h].Mode.NeedsRecover() {
 			f.rt[1-h].Stop(f.now, "the other arm stopped: "+f.last[h].Reason)
 		}
-		share := 1.0
-		if f.opts.Lag > 0 {
-			share = float64(armrt.Tick) / float64(f.opts.Lag+armrt.Tick)
-		}
 		for j := range f.q[h] {
-			f.q[h][j] += share * (f.last[h].Q[j] - f.q[h][j])
+			f.q[h][j] += follow(f.opts.Lag) * (f.last[h].Q[j] - f.q[h][j])
 		}
+		f.finger[h] += follow(f.opts.FingerLag) * (f.last[h].GripperRad - f.finger[h])
 		if f.opts.Hold != nil {
 			f.q[h] = f.opts.Hold(f.now, h, f.q[h])
 		}
@@ -241,12 +240,17 @@ func (f *Fake) tick() {
 	}
 }
 
+// follow is the share of the way to its command that something with a lag goes in a tick.
+func follow(lag time.Duration) float64 {
+	return float64(armrt.Tick) / float64(max(lag, 0)+armrt.Tick)
+}
+
 func (f *Fake) state() *armlink.State {
 	st := &armlink.State{TNS: f.now}
 	for h, c := range f.last {
 		mode, reason := f.rt[h].Mode()
 		st.Arms = append(st.Arms, armlink.ArmState{Q: f.q[h], DQ: c.DQ, QCmd: c.Q, DQCmd: c.DQ,
-			GripperRad: c.GripperRad, GripperCmdRad: c.GripperRad, Mode: mode, Reason: reason})
+			GripperRad: f.finger[h], GripperCmdRad: c.GripperRad, Mode: mode, Reason: reason})
 	}
 	return st
 }

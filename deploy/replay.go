@@ -193,11 +193,10 @@ func (p *replayer) open(rec RunRecord) (*Session, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	var err error
-	if err = s.cell.Validate(); err != nil {
+	if err := s.cell.Validate(); err != nil {
 		return nil, err
 	}
-	if s.pair, s.index, err = newPair(&s.hello, s.cell.Safety); err != nil {
+	if err := s.placeArms(); err != nil {
 		return nil, err
 	}
 	for h, name := range Hands {

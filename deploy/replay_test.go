@@ -200,3 +200,39 @@ func tipHeight(p *pair, hand int, pose frames.Pose, finger float64) float64 {
 	}
 	return low
 }
+
+// The view of a run tells its counts, rooms and last event.
+func TestViewOfARun(t *testing.T) {
+	s, _ := fakeSession(t, DefaultCell(), FakeOptions{FingerRad: [2]float64{0.4, 0.4}, Lag: 20 * time.Millisecond})
+	var seen []View
+	p := &scripted{rateHz: 30, mangle: func(call int, c *Chunk) {
+		if call == 3 {
+			c.Data[3] = 0.5
+		}
+	}}
+	res, err := s.Run(context.Background(), RunOptions{Policy: p, Prompt: "go", MaxDuration: 2 * time.Second, Watch: func(v View) { seen = append(seen, v) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) < 9 || len(seen) > 12 {
+		t.Fatalf("%d views in 2 s, want five a second", len(seen))
+	}
+	at := len(seen) - 3 // before it comes to its end
+	last := seen[at]
+	room, name := math.Inf(1), ""
+	for h := range Hands {
+		l := robotmodel.FR3().Limits
+		for j, q := range s.arm(h).Q {
+			if d := math.Min(q-l.QMin[j], l.QMax[j]-q); d < room {
+				room, name = d, Hands[h]
+			}
+		}
+	}
+	if last.Steps != 20*(at+1) || last.Chunks < 5 || last.Rejected != 1 || last.Prompt != "go" || !strings.HasPrefix(last.LastEvent, "rejected: row 0 implies") {
+		t.Errorf("%+v after %+v", last, res)
+	}
+	if math.Abs(last.JointRoomRad-room) > 0.05 || !strings.HasPrefix(last.JointName, name) || last.Frames[0] < 14 || last.Rate < 0.9 || last.ChunkAge < 100*time.Millisecond ||
+		last.ChunkAge > 700*time.Millisecond || last.ArmDistanceM < 0.1 || last.ArmDistanceM > 0.6 || !(last.SpeedShare > 0.005 && last.SpeedShare < 0.9) || last.TableRoomM <= 0 {
+		t.Errorf("%+v; room %v of %s", last, room, name)
+	}
+}

@@ -20,8 +20,14 @@ type run struct {
 	hist     history
 	seen     [2]seen // of the wrist cameras, in this step
 	noted    int     // refused messages that the log has already
-	stall    stall
-	scene    scene
+
+	steps       int
+	frames      [2]int
+	newest      int64 // capture time of the observation that the newest chunk answers
+	lastEvent   string
+	lastEventNS int64
+	stall       stall
+	scene       scene
 
 	begun    int64
 	prompt   string
@@ -130,6 +136,9 @@ func (r *run) step(ctx context.Context) (done bool, err error) {
 	if err := r.record(ctx, now, m); err != nil {
 		return false, err
 	}
+	if r.steps++; r.opts.Watch != nil && r.steps%viewSteps == 0 {
+		r.opts.Watch(r.look(now))
+	}
 	if r.stopping != "" {
 		return r.stopped(now)
 	}
@@ -198,6 +207,7 @@ func (r *run) record(ctx context.Context, now int64, m hands) error {
 			if f.CaptureNS < r.begun {
 				continue
 			}
+			r.frames[h]++
 			if err := r.opts.Log.frame(h, f); err != nil {
 				return err
 			}
@@ -410,7 +420,7 @@ func (r *run) receive(ctx context.Context, now int64, p *asked, a answered) erro
 		return r.refuse("rejected", err)
 	}
 	r.res.Chunks++
-	r.rejects = 0
+	r.rejects, r.newest = 0, p.tObs
 	if r.exec.short > 0 {
 		r.res.Shortened++
 		r.wantNew = true

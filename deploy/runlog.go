@@ -81,6 +81,9 @@ func (r *run) logSegment(now int64, knots [2][]armlink.Knot) error {
 
 func (r *run) event(kind, text string) error {
 	r.s.log.Info(kind, "t_ns", r.s.state.TNS, "text", text)
+	if kind != "begin" && kind != "end" {
+		r.lastEvent, r.lastEventNS = kind+": "+text, r.s.state.TNS
+	}
 	if r.opts.Log == nil {
 		return nil
 	}

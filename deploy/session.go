@@ -44,6 +44,8 @@ type RunOptions struct {
 	// Step is called once per control step, before anything is sent for it; nil: nobody watches. It may query the session's Truth.
 	Step func(ctx context.Context, s Step) (Directive, error)
 	Log  *TrialLog // nil: not logged
+	// Watch is shown the run five times a second of the cell's clock, on the run's goroutine; it must not block. nil: nobody watches.
+	Watch func(View)
 }
 
 // Step is what the scorer sees once per control step.

@@ -8,5 +8,5 @@ import (
 
 func main() {
 	program.Main(program.Root("pinch-rig", "record, deploy, home and eval of pinch", "The part of pinch that talks to rigs and robots.",
-		rig.Record(), rig.Deploy(), rig.Home(), rig.Eval(), rig.Arm(), rig.Hand(), program.Probe(rig.Probe)))
+		rig.Record(), rig.Deploy(), rig.Home(), rig.Calibrate(), rig.Eval(), rig.Arm(), rig.Hand(), program.Probe(rig.Probe)))
 }

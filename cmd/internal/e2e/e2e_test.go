@@ -106,7 +106,7 @@ func write(t *testing.T, name, text string) string {
 func TestEveryVerbExplainsItsStatuses(t *testing.T) {
 	for _, verb := range []string{
 		"doctor", "demo", "record", "sim handheld", "sim robot", "sim fci", "arm franka", "ingest", "dataset check", "dataset info", "dataset view", "dataset extract",
-		"train", "serve", "deploy", "home", "eval run", "eval replay", "eval show", "eval task", "bench", "bench eval",
+		"train", "serve", "deploy", "home", "calibrate latency", "calibrate frames", "eval run", "eval replay", "eval show", "eval task", "bench", "bench eval",
 	} {
 		r := must(t, append(strings.Fields(verb), "--help")...)
 		if !strings.Contains(r.out, "Exit status:") || !strings.Contains(r.out, "Usage:") {

@@ -26,6 +26,7 @@ var Helpers = []Helper{
 		{"record", "record demonstrations from a handheld rig into raw logs"},
 		{"deploy", "drive arms with a policy server"},
 		{"home", "move the arms to their home pose, checked for collisions"},
+		{"calibrate", "measure what the cell file has to say"},
 		{"arm", "the process that owns one robot arm"},
 		{"hand", "look at, move or reset a gripper"},
 		{"eval", "run scored trials and write a report"},

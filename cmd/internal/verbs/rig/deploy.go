@@ -98,7 +98,7 @@ func runDeploy(ctx context.Context, o deployOptions, out, errOut io.Writer) erro
 		return err
 	}
 	defer s.Close()
-	result, err := drive(ctx, s, client, o)
+	result, err := drive(ctx, s, client, o, newWatcher(errOut, time.Now))
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,12 @@ func runDeploy(ctx context.Context, o deployOptions, out, errOut io.Writer) erro
 }
 
 // drive runs the policy, recorded if wanted.
-func drive(ctx context.Context, s *session, p deploy.Policy, o deployOptions) (result deploy.Result, err error) {
+func drive(ctx context.Context, s *session, p deploy.Policy, o deployOptions, w *watcher) (result deploy.Result, err error) {
 	run := deploy.RunOptions{Policy: p, Prompt: o.Prompt, MaxDuration: time.Duration(o.Seconds * float64(time.Second))}
+	if !o.JSON && !o.Log.Quiet {
+		run.Watch = w.show
+		defer w.end()
+	}
 	if o.Record != "" {
 		w, err := rawlog.Create(o.Record, rawlog.WriterOptions{})
 		if err != nil {
