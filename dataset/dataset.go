@@ -336,6 +336,16 @@ func (d *Dataset) rowsOf(episode int) (e EpisodeMeta, file *dataFile, span [2]in
 	return e, file, span, nil
 }
 
+// Pictures are the picture files (PNG or JPEG) of one episode of an image feature, by row.
+func (d *Dataset) Pictures(name string, episode int) ([]string, error) {
+	f, err := d.Feature(name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := d.readPictures(f, episode)
+	return p.Bytes, err
+}
+
 // readPictures reads the encoded pictures of an image feature.
 func (d *Dataset) readPictures(f Feature, episode int) (pq.Pictures, error) {
 	_, file, span, err := d.rowsOf(episode)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Long runs: every test with PINCH_SOAK=1 (hundreds of kills, long sessions), then each fuzz target for FUZZTIME (default 10m).
 set -eu
-tools/lerobot.sh
+tools/large-peers.sh
 tags=opencv,mujoco,blas,libav
 PINCH_SOAK=1 go test -count=1 -timeout 0 -tags "$tags" ./...
 go list -tags "$tags" ./... | while read -r pkg; do

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/pinch-robotics/pinch/dataset"
-	"github.com/pinch-robotics/pinch/dataset/internal/pq"
 	"github.com/pinch-robotics/pinch/dataset/video"
 )
 
@@ -56,7 +55,7 @@ type pictures struct {
 type stills struct {
 	feature string
 	episode int
-	files   pq.Pictures
+	files   []string
 }
 
 // at returns the picture of a row as JPEG or PNG.
@@ -109,44 +108,15 @@ func encodeJPEG(rgb []byte, w, h int) ([]byte, error) {
 
 // stillAt reads the picture files of an episode at once: they stand in one group of rows.
 func (p *pictures) stillAt(name string, e dataset.EpisodeMeta, row int) ([]byte, error) {
-	if p.still.feature != name || p.still.episode != e.Index || len(p.still.files.Bytes) == 0 {
-		files, err := readStills(filepath.Join(p.d.Root(), e.DataPath), name, e.Index)
+	if p.still.feature != name || p.still.episode != e.Index || len(p.still.files) == 0 {
+		files, err := p.d.Pictures(name, e.Index)
 		if err != nil {
 			return nil, err
 		}
 		p.still = stills{name, e.Index, files}
 	}
-	if row >= len(p.still.files.Bytes) {
+	if row >= len(p.still.files) {
 		return nil, fmt.Errorf("episode %d has no picture %d of %q", e.Index, row, name)
 	}
-	return []byte(p.still.files.Bytes[row]), nil
-}
-
-func readStills(path, name string, episode int) (pq.Pictures, error) {
-	f, err := pq.Open(path)
-	if err != nil {
-		return pq.Pictures{}, err
-	}
-	defer f.Close()
-	column, err := f.Read(dataset.EpisodeIndex, 0, f.Rows())
-	if err != nil {
-		return pq.Pictures{}, err
-	}
-	ids, ok := column.Values.([]int64)
-	if !ok {
-		return pq.Pictures{}, fmt.Errorf("column %q of %s holds %T, want whole numbers", dataset.EpisodeIndex, path, column.Values)
-	}
-	from, to := 0, 0
-	for r, id := range ids {
-		if int(id) == episode {
-			if to == 0 {
-				from = r
-			}
-			to = r + 1
-		}
-	}
-	if to == 0 {
-		return pq.Pictures{}, fmt.Errorf("%s has no rows of episode %d", path, episode)
-	}
-	return f.ReadPictures(name, from, to)
+	return []byte(p.still.files[row]), nil
 }

@@ -14,7 +14,7 @@ import (
 
 // Dataset makes `pinch dataset` with its verbs.
 func Dataset() *cobra.Command {
-	verbs := []*cobra.Command{datasetCheck(), datasetRepair(), datasetInfo(), datasetView(), datasetExtract(), datasetCache(), datasetWindows()}
+	verbs := []*cobra.Command{datasetCheck(), datasetRepair(), datasetInfo(), datasetView(), datasetExport(), datasetExtract(), datasetCache(), datasetWindows()}
 	return program.Group("dataset", "check, describe, show and edit datasets", append(verbs, datasetEdits()...)...)
 }
 

@@ -115,3 +115,19 @@ func TestViewWritesPagesWithAReport(t *testing.T) {
 		}
 	}
 }
+
+// Names that no viewer would open, and wishes without one, are wrong usage; an export of numbers alone works.
+func TestExportVerb(t *testing.T) {
+	root, dir := states(t), t.TempDir()
+	for line, want := range map[string]string{"": "--foxglove FILE.mcap", "--rerun x.rrd": "rerun mcap convert", "--foxglove x.bag": ".mcap", "--foxglove a.mcap --rerun a.mcap": "same file", "--rerun a.mcap --episodes 3-1": "--episodes"} {
+		var usage program.UsageError
+		if _, err := run(t, append([]string{"dataset", "export", root}, strings.Fields(line)...)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", line, err, want)
+		}
+	}
+	fox, rr := filepath.Join(dir, "fox.mcap"), filepath.Join(dir, "rr.mcap")
+	said, err := run(t, "dataset", "export", root, "--foxglove", fox, "--rerun", rr, "--episodes", "1")
+	if err != nil || !strings.Contains(said, fox+": 1 episodes, 22 messages") || !strings.Contains(said, rr+": 1 episodes, 22 messages") {
+		t.Errorf("%q, %v", said, err)
+	}
+}
