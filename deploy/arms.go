@@ -106,6 +106,30 @@ type solid struct {
 	radius float64
 	link   int
 	finger bool
+	mid    robotmodel.Vec // of a sphere around it
+	reach  float64        // that sphere's radius
+}
+
+func newSolid(a, b robotmodel.Vec, c robotmodel.Capsule) solid {
+	s := solid{a: a, b: b, radius: c.Radius, link: c.Link, finger: c.Finger}
+	for k := range s.mid {
+		s.mid[k] = (a[k] + b[k]) / 2
+	}
+	s.reach = robotmodel.Norm(robotmodel.Sub(b, a))/2 + c.Radius
+	return s
+}
+
+// outside tells whether the surfaces of two solids are more than limit from each other, from their spheres alone; false when those do not tell.
+func outside(a, b *solid, limit float64) bool {
+	least := limit + a.reach + b.reach + 1e-9
+	d := robotmodel.Sub(a.mid, b.mid)
+	return least < 0 || robotmodel.Dot(d, d) > least*least
+}
+
+// surfaces is the distance between the surfaces of two solids (negative: inside), that of their axes, and the nearest points on these.
+func surfaces(a, b *solid) (surface, axes float64, pa, pb robotmodel.Vec) {
+	axes, pa, pb = robotmodel.SegmentDistance(a.a, a.b, b.a, b.b)
+	return axes - a.radius - b.radius, axes, pa, pb
 }
 
 func (a *arm) solids(p *posed, fingerRad float64, into []solid) []solid {
@@ -119,7 +143,7 @@ func (a *arm) solids(p *posed, fingerRad float64, into []solid) []solid {
 			case c.Link > 0:
 				t = p.chain[c.Link-1]
 			}
-			into = append(into, solid{t.Apply(c.A), t.Apply(c.B), c.Radius, c.Link, c.Finger})
+			into = append(into, newSolid(t.Apply(c.A), t.Apply(c.B), c))
 		}
 	}
 	add(a.capsules)
@@ -156,14 +180,16 @@ func (p *pair) scene(q [2]armlink.Joints, finger [2]float64, s *scene) {
 // gaps lists all pairs closer than detect beyond their clearance, and the smallest distance between the two arms' surfaces.
 func (p *pair) gaps(s *scene, detect float64, into []gap) ([]gap, float64) {
 	into = into[:0]
-	nearest := math.Inf(1)
-	for _, a := range s.solids[0] {
-		for _, b := range s.solids[1] {
-			if a.link <= 1 && b.link <= 1 {
+	near := detect + p.safety.ArmClearanceM
+	// The hands come last and are mostly the nearest: with their distance first, few other pairs have to be looked at.
+	nearest, _, _, _ := surfaces(&s.solids[0][len(s.solids[0])-1], &s.solids[1][len(s.solids[1])-1])
+	for i := range s.solids[0] {
+		for j := range s.solids[1] {
+			a, b := &s.solids[0][i], &s.solids[1][j]
+			if a.link <= 1 && b.link <= 1 || outside(a, b, math.Max(near, nearest)) {
 				continue // two bases do not move
 			}
-			d, pa, pb := robotmodel.SegmentDistance(a.a, a.b, b.a, b.b)
-			surface := d - a.radius - b.radius
+			surface, d, pa, pb := surfaces(a, b)
 			nearest = math.Min(nearest, surface)
 			if room := surface - p.safety.ArmClearanceM; room < detect {
 				n := robotmodel.Vec{0, 1, 0}
