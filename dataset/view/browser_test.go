@@ -15,6 +15,7 @@ import (
 
 	"github.com/pinch-robotics/pinch/dataset"
 	"github.com/pinch-robotics/pinch/dataset/check"
+	"github.com/pinch-robotics/pinch/internal/testpeer"
 )
 
 // listen serves a dataset on an address of this machine until the test ends.
@@ -418,4 +419,27 @@ func TestBrowserTrustsNoText(t *testing.T) {
 	if v := b.curve("observation.state"); len(v) != 2 || v[0] != "3" || v[1] != "7" {
 		t.Errorf("row 2 shows %v, want 3 and 7", v)
 	}
+}
+
+// Recordings of other people's robots: AV1 of one plays, the MPEG-4 of another is decoded by pinch, and a file that is missing is said.
+func TestBrowserShowsRealRecordings(t *testing.T) {
+	b := openBrowser(t)
+	root := testpeer.Data(t, "real/unitree_g1_v21")
+	base := listen(t, root, Options{})
+	b.open(base + "#/episode/1?row=100")
+	b.wait(`document.querySelectorAll("video").length === 1 && [...document.querySelectorAll("video")].every((v) => v.readyState >= 2 && !v.seeking && Math.floor(v.currentTime * 30) === 100)`)
+	b.sameCurve(open(t, root), "observation.state", 1, 100)
+	b.shot("unitree")
+	b.clean(base)
+	b.requests = nil
+	base = listen(t, testpeer.Data(t, "real/open50_v30_malformed"), Options{})
+	b.open(base + "#/episode/0?row=20")
+	b.wait(`document.querySelector(".cams img")?.naturalWidth > 0 && document.querySelector(".cams .problem").textContent.includes("does not decode")`)
+	b.shot("open50")
+	b.clean(base)
+	b.requests = nil
+	base = listen(t, testpeer.Data(t, "real/record_test_v30"), Options{})
+	b.open(base + "#/episode/3")
+	b.wait(`document.querySelector(".cams .problem")?.textContent.includes("is missing")`)
+	b.clean(base)
 }

@@ -210,7 +210,7 @@
     group(features, title, open, key) {
       if (!features.length) return;
       features.sort((a, b) => rank(a.name) - rank(b.name));
-      const box = h("details.group", { open }, h("summary", {}, title, h("span.soft", {}, " " + features.length)));
+      const box = h("details.group", { open: open || this.charts.length + features.length <= 8 }, h("summary", {}, title, h("span.soft", {}, " " + features.length)));
       for (const f of features) {
         for (const elements of split(f)) {
           const chart = key === "flags" ? new Flag(this, f, elements) : new Chart(this, f, elements);

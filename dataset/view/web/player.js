@@ -121,7 +121,8 @@
 
   // unsupported says in one sentence what to do about a codec that this browser does not decode.
   pinch.unsupported = function (camera) {
-    return "This browser does not decode " + (camera.codec || "this video") + ": use a current Chrome, Edge or Firefox, or make a copy in H.264 with " +
-      "pinch dataset reencode --codec h264.";
+    const usual = camera.codec === "h264" || camera.codec === "av1";
+    return "This browser does not decode " + (camera.codec || "this video") + ": " + (usual ? "use a current Chrome, Edge or Firefox, or " : "") +
+      "make a copy that browsers play with pinch dataset reencode --codec h264.";
   };
 })();
