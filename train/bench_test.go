@@ -2,6 +2,9 @@ package train
 
 import (
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pinch-robotics/pinch/internal/imaging"
@@ -74,6 +77,26 @@ func BenchmarkStep(b *testing.B) {
 		o.update(grads)
 	}
 	b.ReportMetric(float64(b.N*c.Batch)/b.Elapsed().Seconds(), "samples/s")
+	b.ReportMetric(peakMB(b), "peak-MB")
+}
+
+// peakMB is the most memory that this process held.
+func peakMB(b *testing.B) float64 {
+	b.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return kb / 1024
+		}
+	}
+	return 0
 }
 
 // BenchmarkFill is the loader's part of one sample: two augmented pictures, patches and eight noise draws.

@@ -78,8 +78,12 @@ func (s *deviceStepper) stage(b *filled) error {
 	return nil
 }
 
-// use makes a staged part the input of the next run.
-func (s *deviceStepper) use(st *xla.Staged) error {
+// use makes a staged part the input of the next run; a batch that was never staged leaves the inputs as they are.
+func (s *deviceStepper) use(b filled, part int) error {
+	if b.staged == nil {
+		return nil
+	}
+	st := b.staged[part]
 	s.mu.Lock()
 	delete(s.staged, st)
 	s.mu.Unlock()
@@ -90,7 +94,7 @@ func (s *deviceStepper) step(b filled) (loss, norm float64, err error) {
 	if len(b.parts) > 1 {
 		err = s.add(b)
 	} else {
-		err = s.use(b.staged[0])
+		err = s.use(b, 0)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -109,7 +113,7 @@ func (s *deviceStepper) step(b filled) (loss, norm float64, err error) {
 func (s *deviceStepper) add(b filled) error {
 	first := true
 	for p, share := range shares(b.parts) {
-		if err := s.use(b.staged[p]); err != nil {
+		if err := s.use(b, p); err != nil {
 			return err
 		}
 		if share == 0 { // nothing valid: its loss is 0/0

@@ -105,6 +105,9 @@ func runTrain(ctx context.Context, c train.Config, o trainOptions, out, console 
 	if result.Report != nil {
 		fmt.Fprint(out, result.Report)
 	}
+	if result.Replay != nil {
+		fmt.Fprintln(out, result.Replay)
+	}
 	validation := "nothing held out"
 	if !math.IsNaN(result.ValLoss) {
 		validation = fmt.Sprintf("validation loss %.4f", result.ValLoss)
