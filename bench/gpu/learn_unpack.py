@@ -1,6 +1,6 @@
 """Unpacks what learn_pack.sh made: program, tables of the dataset, and the frames of both cameras into the trainer's cache.
 
-Usage: learn_unpack.py PACKED WORK
+Usage: learn_unpack.py PACKED WORK. With ALL_LARGE=1 every episode gets the second size too.
 """
 
 import json
@@ -36,7 +36,7 @@ def unpack_camera(packed, work, camera, size, large):
         pix = np.stack([next(source) for _ in range(length)])
         pix.tofile(os.path.join(folder, name))
         count += length
-        if n < large["episodes"]:
+        if n < large["episodes"] or os.environ.get("ALL_LARGE"):
             np.stack([cv2.resize(f, (large["size"], large["size"])) for f in pix]).tofile(os.path.join(big, name))
     assert next(source, None) is None, "more frames than rows"
     return count

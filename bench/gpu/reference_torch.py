@@ -5,6 +5,7 @@ reference_torch.py --size base --batch 64 [--dump DIR] [--precision float32] [--
 
 import argparse
 import contextlib
+import os
 import time
 
 import numpy as np
@@ -90,6 +91,19 @@ def network(p, x, s, dt, rope_table):
     return linear("action.out", modulate(a, m[0], m[1]))
 
 
+class Replica(torch.nn.Module):
+    """The network as a module, for one process a GPU: `torchrun --nproc-per-node N reference_torch.py`. The batch is that of each process."""
+
+    def __init__(self, p, loss_of):
+        super().__init__()
+        self.loss_of, self.names = loss_of, {k: k.replace(".", "__") for k in p}
+        for k, v in p.items():
+            self.register_parameter(self.names[k], v)
+
+    def forward(self, x):
+        return self.loss_of({k: getattr(self, n) for k, n in self.names.items()}, x)
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("--size", default="nano")
@@ -101,8 +115,12 @@ def main():
     a.add_argument("--eager", action="store_true")
     o = a.parse_args()
     s, dt = Size(o.size), getattr(torch, o.precision)
-    rng = np.random.default_rng(1)
-    w, x = load(o.dump) if o.dump else (s.weights(rng), s.data(rng, o.batch))
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    if world > 1:
+        torch.distributed.init_process_group("nccl" if o.device == "cuda" else "gloo")
+        if o.device == "cuda":
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    w, x = load(o.dump) if o.dump else (s.weights(np.random.default_rng(1)), s.data(np.random.default_rng(2 + rank), o.batch))
     decays = {k: d for k, (_, d) in s.shapes().items()}
     p = {k: torch.nn.Parameter(torch.from_numpy(np.array(v)).to(o.device)) for k, v in w.items()}
     x = {k: torch.from_numpy(np.array(v)).to(o.device) for k, v in x.items()}
@@ -114,7 +132,15 @@ def main():
         weight = x["weight"][..., None]
         return (weight * d * d).sum() / (weight.sum() * ACTION_DIM)
 
-    f = loss_of if o.eager else torch.compile(loss_of)
+    if world > 1:
+        net = Replica(p, loss_of)
+        whole = torch.nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True, bucket_cap_mb=100)
+        whole = whole if o.eager else torch.compile(whole)
+
+        def f(_, x):
+            return whole(x)
+    else:
+        f = loss_of if o.eager else torch.compile(loss_of)
     params = list(p.values())
     average = [v.detach().clone() for v in params]
     groups = [{"params": [v for k, v in p.items() if decays[k]], "weight_decay": DECAY}, {"params": [v for k, v in p.items() if not decays[k]], "weight_decay": 0.0}]
@@ -152,7 +178,10 @@ def main():
             sync()
             seconds.append((time.perf_counter() - begin) / each)
     peak = torch.cuda.max_memory_allocated() if o.device == "cuda" else 0
-    report("torch", o.size, s, x["tokens"].shape[0], seconds, first_step_s=first_s, memory_gb=peak / 1e9, losses_and_norms=losses)
+    if rank == 0:
+        report("torch", o.size, s, world * x["tokens"].shape[0], seconds, devices=world, first_step_s=first_s, memory_gb=peak / 1e9, losses_and_norms=losses)
+    if world > 1:
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -51,6 +52,7 @@ type planOptions struct {
 	MFU     float64
 	Measure bool
 	Loader  int
+	JSON    bool
 	Log     program.LogFlags
 }
 
@@ -62,6 +64,7 @@ func (o *planOptions) AddFlags(f *pflag.FlagSet) {
 	f.Float64Var(&o.MFU, "mfu", 0.4, "`share` of the device's speed that the step reaches")
 	f.BoolVar(&o.Measure, "measure", false, "measure steps of several networks on the engine of the configuration and predict from them (minutes)")
 	f.IntVar(&o.Loader, "loader", 0, "instead of a plan compare so many `steps` with the run's loader against as many without")
+	f.BoolVar(&o.JSON, "json", false, "print the plan as one line of JSON")
 	o.Log.AddFlags(f)
 }
 
@@ -123,6 +126,10 @@ func (o planOptions) run(ctx context.Context, args []string, out, console io.Wri
 	p, err := train.NewPlan(c, plan)
 	if err != nil {
 		return err
+	}
+	if o.JSON {
+		return json.NewEncoder(out).Encode(map[string]any{"program": "plan", "size": p.Size, "gpus": p.Count, "batch": p.Batch, "step_ms": 1e3 * p.StepSeconds,
+			"communication_ms": 1e3 * p.CommunicationS, "samples_per_s": p.SamplesPerSecond, "memory_gb": p.MemoryGB, "fits": p.Fits, "accumulate": p.Accumulate})
 	}
 	_, err = fmt.Fprint(out, p)
 	return err
