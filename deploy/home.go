@@ -156,9 +156,12 @@ type planner struct {
 	gaps   []gap
 }
 
-// goal solves both starts, first from the rest posture, which has all its freedom left, then from the present one.
+// goal solves both starts. Where no pair of postures keeps its distances by itself, the arms are led there step by step, around each other.
 func (p *planner) goal(q [2]armlink.Joints, starts [2]HandStart) ([2]armlink.Joints, error) {
 	want := [2]robotmodel.Transform{robotmodel.FromPose(starts[0].Pose), robotmodel.FromPose(starts[1].Pose)}
+	if r, ok := p.reachGoal(q, want); ok {
+		return r, nil
+	}
 	rest := [2]armlink.Joints{p.pair.arms[0].model.Rest, p.pair.arms[1].model.Rest}
 	var last ikResult
 	for _, from := range [][2]armlink.Joints{rest, q} {

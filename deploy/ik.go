@@ -15,6 +15,7 @@ const (
 	ikDamping      = 1e-7
 	ikLevenberg    = 1e-2
 	postureWeight  = 1e-4
+	postureFade    = 0.25 // of that weight from one iteration to the next, where nothing is near
 	ikIterations   = 8
 	ikDone         = 1e-6 // m and rad
 	detectGapM     = 0.08 // surfaces nearer than clearance plus this become constraints
@@ -37,9 +38,10 @@ type solver struct {
 	rest [2]armlink.Joints // posture the null space is pulled to
 	gain float64           // of that pull, 1/s
 
-	scene scene
-	gaps  []gap
-	rows  []row
+	scene   scene
+	gaps    []gap
+	nearest float64 // between the arms' surfaces, as minRoomAt found it
+	rows    []row
 }
 
 // step starts at the last commanded joints q and returns joints at most dt seconds of allowed joint velocity away whose hands are as near
@@ -54,9 +56,17 @@ func (s *solver) step(q [2]armlink.Joints, finger [2]float64, targets [2]robotmo
 			hi[i] = math.Min(l.VelocityUp(j, q[h][j])*dt, math.Max(0, l.QMax[j]-q[h][j]))
 		}
 	}
-	r := ikResult{q: q}
 	s.pair.scene(q, finger, &s.scene)
-	s.gaps, r.distance = s.pair.gaps(&s.scene, detectGapM, s.gaps)
+	var distance float64
+	if s.gaps, distance = s.pair.gaps(&s.scene, detectGapM, s.gaps); len(s.gaps) == 0 {
+		// Nothing is near: solve without distances and look once where that leads.
+		if r := s.free(q, targets, &lo, &hi, dt); s.minRoomAt(r.q, finger) >= 0 {
+			return s.judge(r)
+		}
+		s.pair.scene(q, finger, &s.scene)
+		s.gaps = s.gaps[:0]
+	}
+	r := ikResult{q: q, distance: distance}
 	var moved [dof]float64
 	for it := 0; it < ikIterations; it++ {
 		var inv blocks
@@ -72,7 +82,8 @@ func (s *solver) step(q [2]armlink.Joints, finger [2]float64, targets [2]robotmo
 					posture[j] = s.gain * dt * (s.rest[h][j] - q[h][j])
 				}
 			}
-			inv[h] = normal(&jac, e, posture, g[7*h:7*h+7])
+			a := normal(&jac, e, posture, postureWeight, g[7*h:7*h+7])
+			inv[h] = invert7(&a)
 		}
 		if done && it > 0 {
 			break
@@ -91,6 +102,66 @@ func (s *solver) step(q [2]armlink.Joints, finger [2]float64, targets [2]robotmo
 		s.gaps, r.distance = s.pair.gaps(&s.scene, detectGapM, s.gaps)
 	}
 	return s.settle(q, finger, targets, r, &moved, &lo, &hi)
+}
+
+// free is step where nothing is near; only the scene's poses are kept up to date.
+//
+// The weight that pulls toward the rest posture also damps; it fades from one iteration to the next, so that hands arrive near singular postures too.
+func (s *solver) free(q [2]armlink.Joints, targets [2]robotmodel.Transform, lo, hi *[dof]float64, dt float64) ikResult {
+	r := ikResult{q: q}
+	var moved [dof]float64
+	for it := 0; it < ikIterations; it++ {
+		var a blocks
+		var g, stepLo, stepHi, d [dof]float64
+		done, weight := true, postureWeight*math.Pow(postureFade, float64(it))
+		for h := range q {
+			jac, e := s.error(h, targets[h])
+			r.position[h], r.rotation[h] = length(e[0], e[1], e[2]), length(e[3], e[4], e[5])/rotationWeight
+			done = done && r.position[h] < ikDone && r.rotation[h] < ikDone
+			posture := armlink.Joints{}
+			if it == 0 {
+				for j := range posture {
+					posture[j] = s.gain * dt * (s.rest[h][j] - q[h][j])
+				}
+			}
+			a[h] = normal(&jac, e, posture, weight, g[7*h:7*h+7])
+			solve7(&a[h], g[7*h:7*h+7], d[7*h:7*h+7])
+		}
+		if done && it > 0 {
+			break
+		}
+		for i := range lo {
+			stepLo[i], stepHi[i] = lo[i]-moved[i], hi[i]-moved[i]
+		}
+		if !feasible(&d, &stepLo, &stepHi, nil) {
+			inv := blocks{invert7(&a[0]), invert7(&a[1])}
+			d = boxQP(&inv, &g, &stepLo, &stepHi, nil)
+		}
+		for i, v := range d {
+			moved[i] += v
+			r.q[i/7][i%7] = q[i/7][i%7] + moved[i]
+		}
+		for h := range q {
+			s.scene.posed[h] = s.pair.arms[h].at(r.q[h])
+		}
+	}
+	for h := range q {
+		_, e := s.error(h, targets[h])
+		r.position[h], r.rotation[h] = length(e[0], e[1], e[2]), length(e[3], e[4], e[5])/rotationWeight
+	}
+	for i := range moved {
+		r.saturated = r.saturated || moved[i] <= lo[i]+1e-12 || moved[i] >= hi[i]-1e-12
+	}
+	return r
+}
+
+// judge fills in what minRoomAt found.
+func (s *solver) judge(r ikResult) ikResult {
+	r.minRoom, r.distance = math.Inf(1), s.nearest
+	for _, g := range s.gaps {
+		r.minRoom = math.Min(r.minRoom, g.room)
+	}
+	return r
 }
 
 // settle makes sure that distances hold after all (the rows are linear, arms are not) and fills in the residuals.
@@ -123,7 +194,7 @@ func (s *solver) settle(q [2]armlink.Joints, finger [2]float64, targets [2]robot
 
 func (s *solver) minRoomAt(q [2]armlink.Joints, finger [2]float64) float64 {
 	s.pair.scene(q, finger, &s.scene)
-	s.gaps, _ = s.pair.gaps(&s.scene, detectGapM, s.gaps)
+	s.gaps, s.nearest = s.pair.gaps(&s.scene, detectGapM, s.gaps)
 	room := math.Inf(1)
 	for _, g := range s.gaps {
 		room = math.Min(room, g.room)
@@ -147,9 +218,8 @@ func (s *solver) error(h int, target robotmodel.Transform) (robotmodel.Jacobian,
 	return jac, e
 }
 
-// normal builds the inverse of JᵀJ + damping and the right side Jᵀe + posture.
-func normal(jac *robotmodel.Jacobian, e [6]float64, posture armlink.Joints, g []float64) [7][7]float64 {
-	var a [7][7]float64
+// normal builds JᵀJ + damping and the right side Jᵀe + weight posture.
+func normal(jac *robotmodel.Jacobian, e [6]float64, posture armlink.Joints, weight float64, g []float64) (a [7][7]float64) {
 	e2 := 0.0
 	for k := range e {
 		e2 += e[k] * e[k]
@@ -161,13 +231,13 @@ func normal(jac *robotmodel.Jacobian, e [6]float64, posture armlink.Joints, g []
 			}
 			a[j][i] = a[i][j]
 		}
-		a[i][i] += ikDamping + ikLevenberg*e2 + postureWeight
-		g[i] = postureWeight * posture[i]
+		a[i][i] += ikDamping + ikLevenberg*e2 + weight
+		g[i] = weight * posture[i]
 		for k := 0; k < 6; k++ {
 			g[i] += jac[k][i] * e[k]
 		}
 	}
-	return invert7(&a)
+	return a
 }
 
 // constraints turns the gaps into rows: a step may use at most share of the room that is left; a gap below its clearance may not shrink.

@@ -109,6 +109,34 @@ func feasible(x, lo, hi *[dof]float64, rows []row) bool {
 	return true
 }
 
+// solve7 solves a x = b for a symmetric positive definite a by Cholesky.
+func solve7(a *[7][7]float64, b, x []float64) {
+	var l [7][7]float64
+	for i := 0; i < 7; i++ {
+		s := b[i]
+		for j := 0; j < i; j++ {
+			v := a[i][j]
+			for k := 0; k < j; k++ {
+				v -= l[i][k] * l[j][k]
+			}
+			l[i][j] = v / l[j][j]
+			s -= l[i][j] * x[j]
+		}
+		v := a[i][i]
+		for k := 0; k < i; k++ {
+			v -= l[i][k] * l[i][k]
+		}
+		l[i][i] = math.Sqrt(math.Max(v, 1e-18))
+		x[i] = s / l[i][i]
+	}
+	for i := 6; i >= 0; i-- {
+		for k := i + 1; k < 7; k++ {
+			x[i] -= l[k][i] * x[k]
+		}
+		x[i] /= l[i][i]
+	}
+}
+
 // invert7 inverts a symmetric positive definite matrix by Cholesky. The damping of its caller guarantees that it is.
 func invert7(a *[7][7]float64) (inv [7][7]float64) {
 	var l [7][7]float64
