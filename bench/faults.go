@@ -23,7 +23,7 @@ type FaultsOptions struct {
 	Dataset string
 	// Clean are further datasets on which the check's own findings are listed; they are not planted in.
 	Clean []string
-	// Kinds of faults by name; nil takes all.
+	// Kinds of faults by name or group; nil takes all.
 	Kinds []string
 	// Episodes is how many get a fault of each kind; default 50.
 	Episodes int
@@ -33,6 +33,10 @@ type FaultsOptions struct {
 	Work string
 	// Progress gets a line for each kind; may be nil.
 	Progress io.Writer
+}
+
+func (o FaultsOptions) wants(k faultplant.Kind) bool {
+	return o.Kinds == nil || slices.Contains(o.Kinds, k.Name) || slices.Contains(o.Kinds, k.Group)
 }
 
 // FaultRow is what became of one kind.
@@ -88,7 +92,7 @@ func Faults(ctx context.Context, o FaultsOptions) (*FaultsReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &faultHunt{o: o, base: base, p: p, before: map[bool]map[string]bool{}}
+	h := &faultHunt{o: o, decode: slices.ContainsFunc(faultplant.Kinds(), func(k faultplant.Kind) bool { return looks(k) && o.wants(k) }), base: base, p: p, before: map[bool]map[string]bool{}}
 	r := &FaultsReport{}
 	for _, root := range append([]string{base}, o.Clean...) {
 		row, err := h.clean(ctx, root)
@@ -98,7 +102,7 @@ func Faults(ctx context.Context, o FaultsOptions) (*FaultsReport, error) {
 		r.Clean = append(r.Clean, row)
 	}
 	for _, k := range faultplant.Kinds() {
-		if o.Kinds != nil && !slices.Contains(o.Kinds, k.Name) {
+		if !o.wants(k) {
 			continue
 		}
 		row, err := h.kind(ctx, k)
@@ -116,6 +120,7 @@ func Faults(ctx context.Context, o FaultsOptions) (*FaultsReport, error) {
 // faultHunt is one call of Faults.
 type faultHunt struct {
 	o      FaultsOptions
+	decode bool // some kind needs it
 	base   string
 	p      *faultplant.Planter
 	before map[bool]map[string]bool // what is found in the base, with pictures decoded or not
@@ -141,7 +146,7 @@ func (h *faultHunt) check(ctx context.Context, root string, decode bool) ([]data
 }
 
 func (h *faultHunt) clean(ctx context.Context, root string) (CleanRow, error) {
-	r, err := check.Run(ctx, root, check.Options{Decode: true})
+	r, err := check.Run(ctx, root, check.Options{Decode: h.decode})
 	if err != nil {
 		return CleanRow{}, err
 	}

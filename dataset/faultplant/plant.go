@@ -278,6 +278,9 @@ func (p *planting) totals() error {
 	if err != nil {
 		return err
 	}
+	if err := p.readNumbers(); err != nil {
+		return err
+	}
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &all); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
@@ -324,9 +327,6 @@ func (p *planting) total(f dataset.Feature) (dataset.Stats, error) {
 	if changed == nil {
 		return dataset.Stats{}, nil
 	}
-	if err := p.readNumbers(f); err != nil {
-		return dataset.Stats{}, err
-	}
 	var values []float64
 	for e, v := range p.columns[f.Name] {
 		if w, ok := changed[e]; ok {
@@ -337,18 +337,23 @@ func (p *planting) total(f dataset.Feature) (dataset.Stats, error) {
 	return dataset.ColumnStats(values, f.Dim()), nil
 }
 
-func (p *Planter) readNumbers(f dataset.Feature) error {
-	if p.columns[f.Name] != nil {
-		return nil
-	}
-	all := make([][]float64, p.d.NumEpisodes())
-	for e := range all {
-		var err error
-		if all[e], err = dataset.ReadColumn[float64](p.d, f.Name, e); err != nil {
-			return err
+// readNumbers reads the changed features of all episodes, one episode after the other, as each has a file of its own.
+func (p *planting) readNumbers() error {
+	var names []string
+	for name := range p.values {
+		if p.columns[name] == nil {
+			p.columns[name] = make([][]float64, p.d.NumEpisodes())
+			names = append(names, name)
 		}
 	}
-	p.columns[f.Name] = all
+	for e := range p.d.NumEpisodes() {
+		for _, name := range names {
+			var err error
+			if p.columns[name][e], err = dataset.ReadColumn[float64](p.d, name, e); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

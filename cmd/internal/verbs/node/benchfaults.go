@@ -33,7 +33,7 @@ func benchFaults() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Episodes, "episodes", 50, "`number` of episodes that get a fault of each kind")
-	f.StringSliceVar(&o.Kinds, "kinds", nil, "`names` of the kinds (default: all)")
+	f.StringSliceVar(&o.Kinds, "kinds", nil, "`names` of kinds or of their groups (default: all)")
 	f.StringSliceVar(&o.Clean, "clean", nil, "further clean `datasets` to run the check on")
 	f.Uint64Var(&o.Seed, "seed", 1, "`seed` of the faults")
 	f.StringVar(&o.Work, "work", "", "`folder` for the copies, on the file system of the dataset to save space (default: a temporary one)")
