@@ -100,15 +100,14 @@ static void wrap(pinch_encoder *e, const uint8_t *rgb) {
 	f->data[0] = (uint8_t *)rgb, f->linesize[0] = 3 * f->width;
 }
 
-// convert fills a new e->frame from e->decoded.
+// convert fills e->frame from e->decoded.
 static int convert(pinch_encoder *e) {
 	AVCodecContext *c = e->encoder;
 	AVFrame *in = e->decoded, *out = e->frame;
 	if (in->width != c->width || in->height != c->height) return AVERROR_INVALIDDATA;
-	av_frame_unref(out);
 	out->width = c->width, out->height = c->height, out->format = c->pix_fmt;
 	out->color_range = c->color_range, out->colorspace = c->colorspace;
-	int code = av_frame_get_buffer(out, 0);
+	int code = out->buf[0] ? av_frame_make_writable(out) : av_frame_get_buffer(out, 0); // the encoder copies: one buffer serves all
 	if (code < 0) return code;
 	e->scaler = sws_getCachedContext(e->scaler, in->width, in->height, in->format, c->width, c->height, c->pix_fmt, SWS_FAST_BILINEAR, NULL, NULL, NULL);
 	if (!e->scaler) return AVERROR(EINVAL);
