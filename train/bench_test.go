@@ -62,6 +62,7 @@ func BenchmarkStep(b *testing.B) {
 		}
 	}
 	grads := make([][]float32, len(g.Gradients))
+	spent, _ := processorTime()
 	for b.Loop() {
 		for _, f := range g.Feeds(batch) {
 			if err := p.Set(f.Node, f.Value); err != nil {
@@ -78,6 +79,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N*c.Batch)/b.Elapsed().Seconds(), "samples/s")
 	b.ReportMetric(peakMB(b), "peak-MB")
+	end, _ := processorTime()
+	b.ReportMetric(1e3*(end-spent).Seconds()/float64(b.N), "processor-ms/op")
 }
 
 // peakMB is the most memory that this process held.

@@ -104,7 +104,7 @@ func small(data, out string) Config {
 	c := DefaultConfig()
 	c.Data, c.Out = data, out
 	c.Size, c.ImageSize, c.Horizon, c.MaxTokens = "nano", 32, 1, 24
-	c.Batch, c.Draws, c.Steps, c.Warmup = 16, 2, 4, 1
+	c.Batch, c.Draws, c.Steps, c.Warmup = 8, 1, 4, 1
 	c.LogEvery, c.ValEvery, c.SaveEvery, c.ValRows, c.ReportRows = 1, 0, 2, 16, 8
 	c.Threads = 2
 	c.Augment.Shift = 0

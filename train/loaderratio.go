@@ -24,6 +24,7 @@ type LoaderRatio struct {
 // Ratio is the share of the speed that the loader leaves.
 func (r LoaderRatio) Ratio() float64 { return r.Loaded / r.Alone }
 
+// String is one line, and one about memory where the engine has devices.
 func (r LoaderRatio) String() string {
 	s := fmt.Sprintf("%.1f samples/s with the loader (waiting %.1f %%), %.1f without: ratio %.3f", r.Loaded, 100*r.Waiting, r.Alone, r.Ratio())
 	if r.MFU > 0 {

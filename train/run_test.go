@@ -14,6 +14,7 @@ import (
 
 	"github.com/pinch-robotics/pinch/dataset/loader"
 	"github.com/pinch-robotics/pinch/policy"
+	"github.com/pinch-robotics/pinch/policy/engine/kernel"
 )
 
 func mustRun(t *testing.T, c Config) Result {
@@ -150,6 +151,9 @@ func TestTimeLimitSavesAndTellsSo(t *testing.T) {
 }
 
 func TestThePictureDecidesTheAction(t *testing.T) {
+	if !kernel.Native && os.Getenv("PINCH_SOAK") == "" {
+		t.Skip("250 steps take a minute without OpenBLAS: with the tag blas, or in make soak")
+	}
 	c := small(spots(t, 8, 60), filepath.Join(t.TempDir(), "run"))
 	c.Steps, c.Warmup, c.Batch, c.Draws, c.Rate = 250, 20, 32, 4, 5e-3
 	c.ImageSize, c.Arch.Patch, c.Arch.Window = 16, 4, 4

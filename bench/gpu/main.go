@@ -5,7 +5,6 @@
 //	gpu dump -size nano -batch 2 DIR      writes weights and a batch for the references
 //	gpu step -size base -batch 64 ...     compiles and times training steps, one line of JSON
 //	gpu infer -size base ...              compiles and times single requests from host to host, one line of JSON
-//	gpu paired EVAL EVAL                  compares the policies of two folders of `pinch eval run`, condition by condition
 package main
 
 import (
@@ -38,10 +37,7 @@ type options struct {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("want a verb: dump, step, infer or paired")
-	}
-	if args[0] == "paired" {
-		return paired(os.Stdout, args[1:])
+		return errors.New("want a verb: dump, step or infer")
 	}
 	o := options{}
 	f := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -70,7 +66,7 @@ func run(args []string) error {
 	case "infer":
 		return infer(s, o)
 	}
-	return fmt.Errorf("verb %q: want dump, step, infer or paired", args[0])
+	return fmt.Errorf("verb %q: want dump, step or infer", args[0])
 }
 
 // dump writes weights.bin and batch.bin, little-endian numbers one after another, and the order of both in names.json.

@@ -183,7 +183,7 @@ func (n *network) run(t *testing.T, devices, steps int) (metrics []float64, s xl
 	return metrics, s
 }
 
-// TestShardedTraining holds that 20 steps with the batch cut over 1, 2, 4 and 8 devices give the same losses and weights to 1e-6, and the
+// TestShardedTraining holds that 20 steps with the batch cut over 1, 2, 8 and, in `make soak`, 4 devices give the same losses and weights to 1e-6, and the
 // same as the CPU engine with the optimiser's kernels; and that all device memory comes back.
 func TestShardedTraining(t *testing.T) {
 	const steps = 20
@@ -202,7 +202,11 @@ func TestShardedTraining(t *testing.T) {
 	if want[2*steps-2] >= want[0] {
 		t.Errorf("the loss did not fall: %v to %v", want[0], want[2*steps-2])
 	}
-	for _, devices := range []int{2, 4, 8} {
+	counts := []int{2, 8}
+	if os.Getenv("PINCH_SOAK") != "" {
+		counts = []int{2, 4, 8}
+	}
+	for _, devices := range counts {
 		got, state := n.run(t, devices, steps)
 		for i := range want {
 			if d := math.Abs(got[i]-want[i]) / math.Max(1, want[i]); d > 1e-6 {
