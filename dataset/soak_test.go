@@ -3,25 +3,34 @@ package dataset
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pinch-robotics/pinch/internal/testpeer"
 )
 
-// lerobot runs the peer script with the official package, which `make soak` installs into .venv-lerobot.
+// lerobot runs the peer script with the official package of today's format, which `make soak` installs into .venv-lerobot.
 func lerobot(t *testing.T, into any, args ...string) {
+	t.Helper()
+	lerobotIn(t, ".venv-lerobot", into, args...)
+}
+
+// lerobotIn is lerobot in an environment: .venv-lerobot has 0.4 for v3.0, .venv-lerobot033 has 0.3 for v2.1.
+func lerobotIn(t *testing.T, venv string, into any, args ...string) {
 	t.Helper()
 	if os.Getenv("PINCH_SOAK") == "" {
 		t.Skip("the official package is large: make soak installs it and runs this test")
 	}
-	python := filepath.Join(testpeer.Root(t), ".venv-lerobot", "bin", "python")
+	python := filepath.Join(testpeer.Root(t), venv, "bin", "python")
 	if _, err := os.Stat(python); err != nil {
-		t.Skipf("no .venv-lerobot: %v", err)
+		t.Skipf("no %s: %v", venv, err)
 	}
 	cmd := exec.Command(python, append([]string{"testdata/lerobot_peer.py"}, args...)...)
 	cmd.Env = append(os.Environ(), "HF_HOME="+t.TempDir(), "HF_HUB_OFFLINE=1", "HF_DATASETS_DISABLE_PROGRESS_BARS=1")
@@ -37,6 +46,7 @@ func lerobot(t *testing.T, into any, args ...string) {
 
 // loaded is what the official loader saw.
 type loaded struct {
+	Version        string
 	Rows, Episodes int
 	Tasks          []string
 	Sums           map[string]float64
@@ -121,6 +131,72 @@ func TestLeRobotLoadsEveryVariant(t *testing.T) {
 	var got []loaded
 	lerobot(t, &got, append([]string{"load"}, roots...)...)
 	for i, root := range roots {
+		got[i].matches(t, root, sets[root])
+	}
+}
+
+// What killed writers left loads too, once pinch has opened it: every accepted episode, with its pictures.
+func TestLeRobotLoadsWhatKilledWritersLeft(t *testing.T) {
+	if os.Getenv("PINCH_SOAK") == "" {
+		t.Skip("the official package is large: make soak installs it and runs this test")
+	}
+	root := makeDataset(t)
+	videos, _ := json.Marshal(map[string]string{"observation.images.left": testVideo(t, 9, 1), "observation.images.right": testVideo(t, 9, 2)})
+	rng := rand.New(rand.NewPCG(5, 6))
+	n := len(lengths)
+	for range 6 {
+		accepted := killOnce(t, root, string(videos), n, 1+rng.IntN(2), time.Duration(rng.IntN(30))*time.Millisecond)
+		if n = mustOpen(t, root).NumEpisodes(); n != accepted && n != accepted+1 {
+			t.Fatalf("%d episodes after %d were accepted", n, accepted)
+		}
+	}
+	var got []loaded
+	lerobot(t, &got, "load", root)
+	s := got[0]
+	if want := 12 + 7 + 20 + 9*(n-3); s.Rows != want || s.Episodes != n || n < 9 {
+		t.Errorf("%d rows of %d episodes, want %d of %d", s.Rows, s.Episodes, want, n)
+	}
+	for c, name := range []string{"observation.images.left", "observation.images.right"} {
+		for _, g := range s.Grey[name] {
+			seed := c + 1 // of the children's videos
+			if g[0] < 3 {
+				seed = 2*int(g[0]) + c
+			}
+			if want := float64(shade(seed, int(g[1]))); math.Abs(g[2]-want) > 3 {
+				t.Fatalf("%s episode %v row %v has grey %.1f, want %.0f", name, g[0], g[1], g[2], want)
+			}
+		}
+	}
+}
+
+// The last official package for v2.1 loads what is converted to it, and what is deleted, split and merged in it.
+func TestLeRobotLoadsV21(t *testing.T) {
+	if os.Getenv("PINCH_SOAK") == "" {
+		t.Skip("the official package is large: make soak installs it and runs this test")
+	}
+	sets := map[string][]int{}
+	make := func(name, src string, episodes []int, change func(p *Plan)) string {
+		p := Keep(mustOpen(t, src))
+		p.Version = "v2.1"
+		change(&p)
+		dst := filepath.Join(memoryDir(t), name)
+		if _, err := Rebuild(context.Background(), dst, p, RebuildOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		sets[dst] = episodes
+		return dst
+	}
+	old := make("converted", makeDataset(t), []int{0, 1, 2}, func(*Plan) {})
+	make("deleted", old, []int{0, 2}, func(p *Plan) { p.Episodes = slices.Delete(p.Episodes, 1, 2) })
+	make("split", old, []int{2, 1}, func(p *Plan) { p.Episodes = []PlanEpisode{p.Episodes[2], p.Episodes[1]} })
+	make("merged", old, []int{0, 1, 2, 0, 1, 2}, func(p *Plan) { p.Episodes = append(p.Episodes, Keep(mustOpen(t, makeDataset(t))).Episodes...) })
+	roots := slices.Sorted(maps.Keys(sets))
+	var got []loaded
+	lerobotIn(t, ".venv-lerobot033", &got, append([]string{"load"}, roots...)...)
+	for i, root := range roots {
+		if got[i].Version != "v2.1" {
+			t.Errorf("%s is %s", root, got[i].Version)
+		}
 		got[i].matches(t, root, sets[root])
 	}
 }
