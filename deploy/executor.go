@@ -358,6 +358,10 @@ func (e *executor) next(last commit) (c commit, moved bool, err error) {
 	if e.fingerLead != 0 {
 		c.finger = e.path.at(c.tau + e.fingerLead*c.rate).finger
 	}
+	const close = 0.05 // m of room, more than fingers move in one step
+	if r.minRoom < close {
+		c.finger = e.solver.fingers(c.q, last.finger, c.finger)
+	}
 	for h := range c.pose {
 		c.pose[h] = e.pair.arms[h].handPose(c.q[h])
 	}

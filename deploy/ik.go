@@ -202,6 +202,32 @@ func (s *solver) minRoomAt(q [2]armlink.Joints, finger [2]float64) float64 {
 	return room
 }
 
+// fingers is how far fingers may go from their angles toward others with the arms at q: they hold where they would open into the other arm's clearance.
+func (s *solver) fingers(q [2]armlink.Joints, from, want [2]float64) [2]float64 {
+	if want == from || s.armRoom(q, want) >= 0 {
+		return want
+	}
+	before := s.armRoom(q, from)
+	for _, some := range [][2]float64{want, {want[0], from[1]}, {from[0], want[1]}} {
+		if room := s.armRoom(q, some); room >= 0 || room >= before-1e-9 {
+			return some
+		}
+	}
+	return from
+}
+
+// armRoom is the smallest distance between the two arms beyond their clearance, infinite when none is near.
+func (s *solver) armRoom(q [2]armlink.Joints, finger [2]float64) float64 {
+	s.minRoomAt(q, finger)
+	room := math.Inf(1)
+	for _, g := range s.gaps {
+		if g.hand2 >= 0 {
+			room = math.Min(room, g.room)
+		}
+	}
+	return room
+}
+
 // error gives the Jacobian of hand_root in the cell frame and the weighted error to the target, both with rotation rows scaled.
 func (s *solver) error(h int, target robotmodel.Transform) (robotmodel.Jacobian, [6]float64) {
 	p := &s.scene.posed[h]

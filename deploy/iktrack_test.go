@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/pinch-robotics/pinch/internal/wire/armlink"
 )
 
-// threadTime is the processor time that this thread has used: other users of the machine do not count.
+// threadTime is the processor time that this thread, to which the caller is locked, has used: other users of the machine do not count.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
@@ -68,6 +69,8 @@ func TestTracking(t *testing.T) {
 	if raceDetector {
 		t.Skip("it measures time")
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for _, model := range []string{"fr3", "ur5e", "ur10e", "xarm6", "xarm7"} {
 		p := roomyPair(t, model)
 		s := &solver{pair: p, rest: [2]armlink.Joints{p.arms[0].model.Rest, p.arms[1].model.Rest}, gain: 0.5}
@@ -119,6 +122,8 @@ func TestHomingGoals(t *testing.T) {
 	if raceDetector {
 		t.Skip("it measures time")
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for _, model := range []string{"fr3", "ur5e", "xarm7"} {
 		p := roomyPair(t, model)
 		plan := planner{pair: p, finger: [2]float64{0.3, 0.3}}
