@@ -15,7 +15,7 @@ import numpy as np
 
 def scores(folder):
     out = {}
-    for path in glob.glob(os.path.join(folder, "trials", "policy", "*", "trial.json")):
+    for path in glob.glob(os.path.join(folder, "trials", "policy", "**", "trial.json"), recursive=True):
         t = json.load(open(path))
         if t["counts"]:
             assert t["condition"] not in out, path
@@ -46,8 +46,9 @@ if set(first) != set(second):
     print(f"only the {len(both)} conditions that both have met count ({len(first)} and {len(second)} there)")
 rng = np.random.default_rng(1)
 a, b = (np.array([s[c] for c in both]) for s in (first, second))
-for name, x in (sys.argv[1], a), (sys.argv[2], b), ("first minus second, paired", a - b):
-    print("{}: {:.2f} [{:.2f}, {:.2f}], {} conditions, {} complete".format(name, *bca(x, rng), len(x), int((x == 1).sum())))
+for name, x in (sys.argv[1], a), (sys.argv[2], b):
+    print("{}: {:.2f} [{:.2f}, {:.2f}], {} of {} complete".format(name, *bca(x, rng), int((x == 1).sum()), len(x)))
+print("first minus second, paired: {:.2f} [{:.2f}, {:.2f}]".format(*bca(a - b, rng)))
 d = a - b
 flips = (rng.choice([-1, 1], (200_000, len(d))) * d).sum(1)
 print(f"sign-flip test, two-sided: p = {(1 + np.sum(np.abs(flips) >= abs(d.sum()) - 1e-9)) / (len(flips) + 1):.3f}")

@@ -61,12 +61,11 @@ for sb in $sizes; do
 	[ "$most" = 1 ] && continue
 	# One global batch on one device and on all: the same losses.
 	same=$((batch - batch % most))
-	steps=20 run "$size-same-1" 1 "$size" "$same" deterministic=true
-	steps=20 run "$size-same-$most" "$most" "$size" $((same / most)) deterministic=true
-	XLA_FLAGS="${XLA_FLAGS:-} --xla_gpu_enable_latency_hiding_scheduler=false" run "$size-$most-serial" "$most" "$size" "$batch"
+	(steps=20 && run "$size-same-1" 1 "$size" "$same" deterministic=true && run "$size-same-$most" "$most" "$size" $((same / most)) deterministic=true)
+	(export XLA_FLAGS="${XLA_FLAGS:-} --xla_gpu_enable_latency_hiding_scheduler=false" && run "$size-$most-serial" "$most" "$size" "$batch")
 	for shard in zero1 fsdp; do run "$size-$most-$shard" "$most" "$size" "$batch" shard="$shard"; done
 	skipped trace || [ "$platform" != cuda ] || {
-		steps=3 XLA_FLAGS="${XLA_FLAGS:-} --xla_dump_to=$work/dump --xla_dump_hlo_module_re=training_step" run "$size-$most-trace" "$most" "$size" "$batch"
+		(steps=7 && export XLA_FLAGS="${XLA_FLAGS:-} --xla_dump_to=$work/dump --xla_dump_hlo_module_re=training_step" && run "$size-$most-trace" "$most" "$size" "$batch")
 		python3 "$bench/scale_report.py" overlap "$work/dump" "$size" | tee -a "$out/scale.json"
 	}
 	skipped ddp || [ "$platform" != cuda ] || {
