@@ -255,7 +255,7 @@ func (b *browser) play(t *testing.T) {
 			if (playing) out.push([row, v[0].currentTime, v[1].currentTime]);
 			else if (out.length > 3) done(out);
 		});
-		setTimeout(() => done(out), 20000);
+		setTimeout(() => done(out), 90000);
 		p.play();
 	})`, &samples)
 	if len(samples) < 10 {

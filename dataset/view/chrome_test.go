@@ -101,7 +101,7 @@ func openBrowser(t *testing.T) *browser {
 	if chromeErr != nil {
 		t.Fatal(chromeErr)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // not the test's, which ends before its clean-up
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // not the test's, which ends before its clean-up
 	ws, _, err := websocket.Dial(ctx, chromeURL, nil)
 	if err != nil {
 		cancel()
@@ -253,7 +253,7 @@ func (b *browser) eval(expression string, into any) {
 // wait waits until an expression is true.
 func (b *browser) wait(expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(90 * time.Second)
 	for {
 		var ok bool
 		b.eval("!!("+expression+")", &ok)
