@@ -37,6 +37,7 @@ type Session struct {
 	incoming chan any // armlink.Message or error, from the reader goroutine
 	state    armlink.State
 	faults   []string // refused messages not reported yet
+	refusal  string   // of the last Recover; empty: it was not refused
 
 	source func() error // gives the next state of a log that is replayed; nil: the link does
 }
@@ -223,6 +224,9 @@ func (s *Session) next(ctx context.Context) error {
 			got = true
 		case *armlink.Fault:
 			s.faults = append(s.faults, m.Text)
+			if m.Of == armlink.KindRecover {
+				s.refusal = m.Text
+			}
 		}
 	}
 	return nil
@@ -307,34 +311,42 @@ func (s *Session) Stop(ctx context.Context, reason string) error {
 	if err := s.send(&armlink.Stop{Reason: reason}); err != nil {
 		return err
 	}
-	return s.settle(ctx, func(m armlink.Mode) bool { return m == armlink.ModeStopped || m == armlink.ModeReflex }, "stop")
+	return s.settle(ctx, settleTime, func(m armlink.Mode) bool { return m == armlink.ModeStopped || m == armlink.ModeReflex }, "stop")
 }
 
-// Recover is the operator's acknowledgement after a stop; it waits until both arms are ready.
+// Recover is the operator's acknowledgement after a stop; it waits until both arms are ready. What an arm process refuses, for instance a stop that is still pressed or an
+// acknowledgement too soon after the last, is an error at once.
 func (s *Session) Recover(ctx context.Context) error {
-	if err := s.settle(ctx, func(m armlink.Mode) bool { return m != armlink.ModeRamp }, "come to rest"); err != nil {
+	if err := s.settle(ctx, settleTime, func(m armlink.Mode) bool { return m != armlink.ModeRamp }, "come to rest"); err != nil {
 		return err
 	}
 	if err := s.send(&armlink.Recover{}); err != nil {
 		return err
 	}
-	return s.settle(ctx, func(m armlink.Mode) bool { return m == armlink.ModeIdle }, "recover")
+	return s.settle(ctx, recoverTime, func(m armlink.Mode) bool { return m == armlink.ModeIdle }, "recover")
 }
 
-// settleTime is how long (cell's clock) arms may take to reach a mode.
-const settleTime = 5 * time.Second
+// settleTime is how long (cell's clock) arms may take to reach a mode, recoverTime how long to become ready: brakes open, and a link is judged.
+const (
+	settleTime  = 5 * time.Second
+	recoverTime = 30 * time.Second
+)
 
-func (s *Session) settle(ctx context.Context, ok func(armlink.Mode) bool, act string) error {
-	for end := s.state.TNS + int64(settleTime); ; {
+func (s *Session) settle(ctx context.Context, limit time.Duration, ok func(armlink.Mode) bool, act string) error {
+	s.refusal = ""
+	for end := s.state.TNS + int64(limit); ; {
 		if err := s.next(ctx); err != nil {
 			return err
 		}
 		if ok(s.arm(0).Mode) && ok(s.arm(1).Mode) {
 			return nil
 		}
+		if s.refusal != "" {
+			return fmt.Errorf("arms did not %s: %s", act, s.refusal)
+		}
 		if s.state.TNS > end {
 			return fmt.Errorf("arms did not %s within %v: left is %s (%s), right is %s (%s); refused: %v",
-				act, settleTime, s.arm(0).Mode, s.arm(0).Reason, s.arm(1).Mode, s.arm(1).Reason, s.faults)
+				act, limit, s.arm(0).Mode, s.arm(0).Reason, s.arm(1).Mode, s.arm(1).Reason, s.faults)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func TestCancelledRunStopsTheArms(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrPolicyLost) {
 		t.Fatalf("error %v", err)
 	}
-	if err := s.settle(context.Background(), func(m armlink.Mode) bool { return m == armlink.ModeStopped }, "stop"); err != nil {
+	if err := s.settle(context.Background(), settleTime, func(m armlink.Mode) bool { return m == armlink.ModeStopped }, "stop"); err != nil {
 		t.Error(err)
 	}
 }
