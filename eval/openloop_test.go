@@ -5,6 +5,7 @@ import (
 	"math"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func lineDataset(t *testing.T, n int) *dataset.Dataset {
 	ffmpeg := testpeer.Program(t, "ffmpeg", "ffmpeg")
 	dir := t.TempDir()
 	clip := filepath.Join(dir, "clip.mp4")
-	cmd := exec.Command(ffmpeg, "-v", "error", "-f", "lavfi", "-i", "color=c=red:size=64x48:rate=10", "-frames:v", "40", "-c:v", "libx264", "-bf", "0", "-g", "10",
+	cmd := exec.Command(ffmpeg, "-v", "error", "-f", "lavfi", "-i", "color=c=red:size=64x48:rate=10", "-frames:v", strconv.Itoa(n), "-c:v", "libx264", "-bf", "0", "-g", "10",
 		"-pix_fmt", "yuv420p", "-video_track_timescale", "10000", clip)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
