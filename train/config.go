@@ -112,7 +112,7 @@ func DefaultConfig() Config {
 		ActionForm: policy.FormChunk, FromWeights: fromEMA,
 		Accumulate: 1, Freeze: []string{}, Optimiser: adamW, MuonRate: 0.02, MuonMomentum: 0.95, EncoderRate: 1, TextRate: 1, LayerDecay: 1,
 		Engine: engine.CPU, Platform: xla.CUDA, Devices: 1, Precision: xla.BFloat16, Shard: xla.ShardNothing,
-		LogEvery: 20, ValEvery: 250, ValRows: 256, SaveEvery: 500, Keep: 2, ReportRows: 256, ReplayRows: 48, Workers: 1,
+		LogEvery: 20, ValEvery: 500, ValRows: 256, SaveEvery: 500, Keep: 2, ReportRows: 256, ReplayRows: 48, Workers: 1,
 	}
 }
 
