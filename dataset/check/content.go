@@ -132,7 +132,8 @@ func (c *checker) checkJump(f survey.Feature, ch int) {
 	step := median(steps)
 	limit := 0.0
 	if len(roots) >= enough {
-		sp := sharp(roots) // the width is a tenth at least: the largest of a few dozen steps varies that much from take to take
+		// the width is a tenth at least: the largest of a few dozen steps varies that much from take to take
+		sp := jumpsOf(roots)
 		limit = math.Pow(sp.above(len(roots)*c.channelsAll(), 0.1*sp.mid), 2)
 	} else if fence, ok := c.pooledJumps(); ok {
 		limit = fence * step

@@ -193,7 +193,7 @@ func (c *checker) checkLevels(g []*episode, f survey.Feature) {
 		if len(means) < enough {
 			continue
 		}
-		// a mean over one take is not sharper than a tenth of how far the take moves
+		// a mean over one take is not sharper than a tenth of how far the take moves, be it takes in general or this one
 		sp := levelsOf(means)
 		floor := math.Max(0.1*median(slices.Clone(stds)), 1e-9+1e-6*math.Abs(sp.mid))
 		lo, hi := sp.below(tests, floor), sp.above(tests, floor)
@@ -206,6 +206,8 @@ func (c *checker) checkLevels(g []*episode, f survey.Feature) {
 			if s == nil {
 				continue
 			}
+			own := reach(tests) * 0.1 * s.std[d]
+			lo, hi := math.Min(lo, sp.mid-own), math.Max(hi, sp.mid+own)
 			if m := s.mean[d]; m < lo || m > hi {
 				far := math.Max((lo-m)/(hi-lo), (m-hi)/(hi-lo))
 				level[e] = append(level[e], hit{fmt.Sprintf("element %s has mean %.4g, others %.4g to %.4g", element(f.Feature, d), m, lo, hi), far, d, m, hi})

@@ -96,7 +96,7 @@ func candidates(features []dataset.Feature) []relation {
 	}
 	for i, a := range poses {
 		for j, b := range poses {
-			if i < j {
+			if i < j && !articulated(a) && !articulated(b) {
 				out = append(out, relation{kind: "rigid", a: a.Name, b: b.Name})
 			}
 			for k, r := range poses {
@@ -108,6 +108,10 @@ func candidates(features []dataset.Feature) []relation {
 	}
 	return out
 }
+
+// articulated tells by its name whether a pose is that of a finger, which moves against the hand in some episodes and rests in others: how
+// many do says nothing about the rest.
+func articulated(f dataset.Feature) bool { return strings.Contains(strings.ToLower(f.Name), "finger") }
 
 // evaluate tries every candidate in one episode.
 func (c *checker) evaluate(rows map[string][]float64, n int) []relationResult {

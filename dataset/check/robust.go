@@ -45,10 +45,24 @@ func sharp(v []float64) spread {
 // episodes and more do is ordinary.
 func runsOf(v []float64) spread {
 	sp := spreadOf(v)
+	sp.dev = math.Max(sp.dev, upper(v, sp.mid, 0.65, 0.3853))
+	return sp
+}
+
+// jumpsOf is the spread of the largest steps of episodes: sharp, but where takes are of two kinds by design, a calm and a lively one, the
+// width spans from the middle to the 60th percentile, less three standard errors of that distance (0.81 deviations over the root of the
+// number): in a small set it says nothing.
+func jumpsOf(v []float64) spread {
+	sp := sharp(v)
+	sp.dev = math.Max(sp.dev, upper(v, sp.mid+2.43*sp.dev/math.Sqrt(float64(len(v))), 0.60, 0.2533))
+	return sp
+}
+
+// upper is the deviation of a normal distribution that has a percentile of v as far above mid; score is that percentile's.
+func upper(v []float64, mid, share, score float64) float64 {
 	s := slices.Clone(v)
 	slices.Sort(s)
-	sp.dev = math.Max(sp.dev, (quantile.Linear(s, 0.65)-sp.mid)/0.385)
-	return sp
+	return (quantile.Linear(s, share) - mid) / score
 }
 
 // levelsOf is the spread of the means of episodes. Where a third or more of them lie elsewhere by design, the width spans from the middle

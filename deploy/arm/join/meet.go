@@ -23,7 +23,7 @@ func (p *pairing) meet(c Config) (*armlink.Hello, error) {
 	}
 	first := <-arrived
 	if first.err != nil {
-		p.close()
+		p.leave()
 		<-arrived
 		return nil, first.err
 	}
@@ -43,7 +43,7 @@ func (p *pairing) meet(c Config) (*armlink.Hello, error) {
 			waiting = false
 		case e := <-events:
 			if err := p.early(e); err != nil {
-				p.close()
+				p.leave()
 				<-arrived
 				return nil, err
 			}

@@ -364,20 +364,25 @@ func carry(s *armlink.State, at int64) armlink.ArmState {
 	return a
 }
 
-// close ends all connections and waits for their readers.
+// close ends all connections.
 func (p *pairing) close() {
 	p.once.Do(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.closed = true
 		_ = p.client.Close()
-		if p.scene != nil {
-			_ = p.scene.Close()
-		}
-		for i := range p.links {
-			if p.links[i].conn != nil {
-				_ = p.links[i].conn.Close()
-			}
-		}
+		p.leave()
 	})
+}
+
+// leave ends the connections to scene and arms; the executor can still be told why.
+func (p *pairing) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.scene != nil {
+		_ = p.scene.Close()
+	}
+	for i := range p.links {
+		if p.links[i].conn != nil {
+			_ = p.links[i].conn.Close()
+		}
+	}
 }
