@@ -49,22 +49,7 @@ func TestNativeEncoderEqualsProgram(t *testing.T) {
 			}
 			native, program := filepath.Join(dir, "native.mp4"), filepath.Join(dir, "program.mp4")
 			got := encode(t, native, o, 23, jpegs)
-			e := &Encoder{path: program, o: o, c: &programCoder{ctx: context.Background(), path: program, o: o}}
-			for i := range 23 {
-				rgb := picture(i, o.Width, o.Height)
-				if jpegs {
-					err = e.WriteJPEG(asJPEG(t, rgb, o.Width, o.Height))
-				} else {
-					err = e.WriteRGB(rgb)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := e.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := fill(t, &Encoder{path: program, o: o, c: &programCoder{ctx: context.Background(), path: program, o: o}}, 23, jpegs)
 			if got.Frames() != 23 || got.Rate() != want.Rate() || got.Timescale != want.Timescale || got.Codec != want.Codec || got.HasBFrames {
 				t.Errorf("%+v: %+v, the program's file %+v", o, got, want)
 			}

@@ -82,8 +82,16 @@ func encode(t testing.TB, path string, o EncodeOptions, frames int, jpegs bool) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fill(t, e, frames, jpegs)
+}
+
+// fill writes the first pictures and closes.
+func fill(t testing.TB, e *Encoder, frames int, jpegs bool) Info {
+	t.Helper()
+	o := e.o
 	for i := range frames {
 		rgb := picture(i, o.Width, o.Height)
+		var err error
 		if jpegs {
 			err = e.WriteJPEG(asJPEG(t, rgb, o.Width, o.Height))
 		} else {

@@ -265,6 +265,16 @@ func (s *Server) feature(r *http.Request) (dataset.Feature, error) {
 	return f, nil
 }
 
+// episodeFeature is the episode and the feature that a path names.
+func (s *Server) episodeFeature(r *http.Request) (dataset.EpisodeMeta, dataset.Feature, error) {
+	e, _, err := s.episode(r)
+	if err != nil {
+		return e, dataset.Feature{}, err
+	}
+	f, err := s.feature(r)
+	return e, f, err
+}
+
 func (s *Server) getEpisode(r *http.Request) (any, error) {
 	e, at, err := s.episode(r)
 	if err != nil {
@@ -283,12 +293,7 @@ func (s *Server) getEpisode(r *http.Request) (any, error) {
 }
 
 func (s *Server) getColumn(w http.ResponseWriter, r *http.Request) {
-	e, _, err := s.episode(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	f, err := s.feature(r)
+	e, f, err := s.episodeFeature(r)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -341,12 +346,7 @@ func (s *Server) getVideo(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) getFrame(w http.ResponseWriter, r *http.Request) {
-	e, _, err := s.episode(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	f, err := s.feature(r)
+	e, f, err := s.episodeFeature(r)
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -71,8 +71,8 @@ static void pinch_scene_free(mjvScene* scn) {
 	free(scn);
 }
 
-// Draws a scene into rgbx, rows from the bottom. The buffer has no samples to resolve, and four bytes a pixel are how it lies in memory:
-// mjr_readPixels, which wants three, takes longer to read than the scene to draw.
+// Draws a scene into rgbx, rows from the bottom. The buffer has no samples to resolve, and four bytes a pixel are how it lies in memory;
+// mjr_readPixels wants three and so converts each pixel.
 static void pinch_draw(pinch_gl* g, mjvScene* scn, int w, int h, unsigned char* rgbx) {
 	mjrRect view = {0, 0, w, h};
 	mjr_render(view, scn, &g->con);
