@@ -257,23 +257,13 @@ func (s *site) setAngle(k int, q []float64) error {
 func (s *site) setTips(side string, before, q []float64) error {
 	for _, finger := range []string{"left", "right"} {
 		name := "observation.pose." + side + "_" + finger + "_finger_tip"
-		if !s.has(name + ".absolute") {
-			continue
-		}
-		v, err := column[float64](s, name+".absolute")
-		if err != nil {
-			return err
-		}
-		poses, err := posesOf(v)
-		if err != nil {
-			return err
-		}
-		for r := range poses {
-			if q[r] != before[r] {
-				poses[r] = poses[r].Mul(tip(finger, before[r]).Inv()).Mul(tip(finger, q[r]))
+		err := s.movePoses(name+".absolute", map[string]bool{name + ".relative": false}, func(r int, p frames.Pose) frames.Pose {
+			if q[r] == before[r] {
+				return p
 			}
-		}
-		if err := s.setPoses(name+".absolute", poses, map[string]bool{name + ".relative": false}); err != nil {
+			return p.Mul(tip(finger, before[r]).Inv()).Mul(tip(finger, q[r]))
+		})
+		if err != nil {
 			return err
 		}
 	}

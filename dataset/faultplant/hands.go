@@ -281,27 +281,36 @@ func (s *site) setHand(side string, moved []frames.Pose) error {
 	}
 	for _, part := range []string{"_controller", "_hand_cam", "_left_finger_tip", "_right_finger_tip", "_hand_root"} {
 		name := "observation.pose." + side + part
-		if !s.has(name + ".absolute") {
-			continue
-		}
-		v, err := column[float64](s, name+".absolute")
-		if err != nil {
-			return err
-		}
-		poses, err := posesOf(v)
-		if err != nil {
-			return err
-		}
-		for r := range poses {
-			if moved[r] != before[r] {
-				poses[r] = moved[r].Mul(before[r].Inv()).Mul(poses[r])
+		err := s.movePoses(name+".absolute", s.motionsOf(side, part), func(r int, p frames.Pose) frames.Pose {
+			if moved[r] == before[r] {
+				return p
 			}
-		}
-		if err := s.setPoses(name+".absolute", poses, s.motionsOf(side, part)); err != nil {
+			return moved[r].Mul(before[r].Inv()).Mul(p)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return s.setHandToHand()
+}
+
+// movePoses changes the pose of each row and the motions that follow from it; a set without the feature stays as it is.
+func (s *site) movePoses(name string, motions map[string]bool, move func(r int, p frames.Pose) frames.Pose) error {
+	if !s.has(name) {
+		return nil
+	}
+	v, err := column[float64](s, name)
+	if err != nil {
+		return err
+	}
+	poses, err := posesOf(v)
+	if err != nil {
+		return err
+	}
+	for r := range poses {
+		poses[r] = move(r, poses[r])
+	}
+	return s.setPoses(name, poses, motions)
 }
 
 // motionsOf lists the motions of a part of a hand: names, true for those of timing next.
